@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseError(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		want *Error
+	}{
+		"quota":              {`{"error":{"message":"no credit left","type":"insufficient_quota","code":"insufficient_quota"}}`, &Error{Status: 429, Quota: true, Message: "no credit left"}},
+		"rate limit":         {`{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, &Error{Status: 429, Message: "slow down"}},
+		"a key":              {`{"error":{"message":"who?","type":"invalid_request_error","code":"invalid_api_key"}}`, &Error{Status: 401, Message: "who?"}},
+		"Azure's filter":     {`{"error":{"message":"m","code":"content_filter","status":400}}`, &Error{Status: 400, Filtered: true, Message: "m"}},
+		"Google's":           {`[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"36s"}]}}]`, &Error{Status: 429, Message: "m", RetryAfter: ptr(36 * time.Second)}},
+		"TGI's":              {`{"error":"Model is overloaded","error_type":"overloaded"}`, &Error{Status: 529, Overloaded: true, Message: "Model is overloaded"}},
+		"TGI's in a stream":  {`{"error":{"message":"m","http_status_code":422}}`, &Error{Status: 422, Message: "m"}},
+		"FastAPI's":          {`{"detail":"Not Found"}`, &Error{Message: "Not Found"}},
+		"FastAPI's list":     {`{"detail":[{"loc":["body"]}]}`, &Error{Message: `[{"loc":["body"]}]`}},
+		"a page":             {`<html><head><title>502 Bad &amp; Gateway</title></head></html>`, &Error{Message: "502 Bad & Gateway"}},
+		"a page without one": {`<html></html>`, &Error{Message: "an HTML page without a title"}},
+		"plain text":         {"upstream connect error\n", &Error{Message: "upstream connect error"}},
+		"nothing":            {" ", nil},
+		"an answer":          {`{"choices":[{"message":{"content":"a"}}]}`, nil},
+		"some other JSON":    {`{"ok":true}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ParseError([]byte(tc.body))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		header map[string]string
+		want   *time.Duration
+	}{
+		"absent":             {nil, nil},
+		"seconds":            {map[string]string{"Retry-After": "3"}, ptr(3 * time.Second)},
+		"decimal seconds":    {map[string]string{"Retry-After": "0.5"}, ptr(500 * time.Millisecond)},
+		"milliseconds first": {map[string]string{"Retry-After": "3", "Retry-After-Ms": "750"}, ptr(750 * time.Millisecond)},
+		"a date":             {map[string]string{"Retry-After": "Sun, 01 Mar 2026 12:01:00 GMT"}, ptr(time.Minute)},
+		"a date by RFC 850":  {map[string]string{"Retry-After": "Sunday, 01-Mar-26 12:01:00 GMT"}, ptr(time.Minute)},
+		"asctime":            {map[string]string{"Retry-After": "Sun Mar  1 12:01:00 2026"}, ptr(time.Minute)},
+		"by the server's clock": {
+			map[string]string{"Retry-After": "Sun, 01 Mar 2026 12:01:00 GMT", "Date": "Sun, 01 Mar 2026 12:00:30 GMT"}, ptr(30 * time.Second),
+		},
+		"a date gone by": {map[string]string{"Retry-After": "Sun, 01 Mar 2026 11:00:00 GMT"}, ptr(time.Duration(0))},
+		"negative":       {map[string]string{"Retry-After": "-1"}, nil},
+		"nonsense":       {map[string]string{"Retry-After": "soon"}, nil},
+		"not a number":   {map[string]string{"Retry-After": "NaN"}, nil},
+		"endless":        {map[string]string{"Retry-After": "1e300"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{}
+			for k, v := range tc.header {
+				h.Set(k, v)
+			}
+			if diff := cmp.Diff(tc.want, RetryAfter(h, now)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

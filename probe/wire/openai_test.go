@@ -1,0 +1,261 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"goodput_exporter/config"
+	"goodput_exporter/probe/stream"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestOpenAIChatEvents(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data string
+		want Event
+	}{
+		"content":                {`{"choices":[{"delta":{"content":"moss"}}]}`, Event{Channels: Content, Text: []byte("moss")}},
+		"a role is no token":     {`{"choices":[{"delta":{"role":"assistant","content":""}}]}`, Event{}},
+		"null is no token":       {`{"choices":[{"delta":{"role":"assistant","content":null}}]}`, Event{}},
+		"no delta":               {`{"choices":[{"content_filter_offsets":{}}]}`, Event{}},
+		"no choices":             {`{"choices":[],"prompt_filter_results":[]}`, Event{}},
+		"an empty finish":        {`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`, Event{Channels: Content, Text: []byte("a")}},
+		"a finish":               {`{"choices":[{"delta":{},"finish_reason":"stop"}]}`, Event{Finish: "stop"}},
+		"the token limit":        {`{"choices":[{"delta":{},"finish_reason":"length"}]}`, Event{Finish: "length", Limited: true}},
+		"a filter":               {`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`, Event{Finish: "content_filter", Filtered: true}},
+		"an unknown finish":      {`{"choices":[{"delta":{},"finish_reason":"eos"}]}`, Event{Finish: "eos"}},
+		"finish beside content":  {`{"choices":[{"delta":{"content":"z"},"finish_reason":"stop"}]}`, Event{Channels: Content, Text: []byte("z"), Finish: "stop"}},
+		"reasoning":              {`{"choices":[{"delta":{"reasoning":"hm"}}]}`, Event{Channels: Reasoning}},
+		"reasoning, older":       {`{"choices":[{"delta":{"reasoning_content":"hm","content":null}}]}`, Event{Channels: Reasoning}},
+		"empty reasoning":        {`{"choices":[{"delta":{"reasoning_content":""}}]}`, Event{}},
+		"refusal":                {`{"choices":[{"delta":{"refusal":"no"}}]}`, Event{Channels: Refusal}},
+		"a tool's name":          {`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"look","arguments":""}}]}}]}`, Event{Channels: Tool}},
+		"a tool's arguments":     {`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}"}}]}}]}`, Event{Channels: Tool}},
+		"a tool call's id alone": {`{"choices":[{"delta":{"tool_calls":[{"id":"t1","function":{"arguments":""}}]}}]}`, Event{}},
+		"a function's name":      {`{"choices":[{"delta":{"function_call":{"name":"look"}}}]}`, Event{Channels: Tool}},
+		"parts":                  {`{"choices":[{"delta":{"content":[{"type":"text","text":"fi"},{"type":"text","text":"g"}]}}]}`, Event{Channels: Content, Text: []byte("fig")}},
+		"thinking parts":         {`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"m"}]}]}}]}`, Event{Channels: Reasoning}},
+		"unknown parts":          {`{"choices":[{"delta":{"content":[{"type":"reference","reference_ids":[1]}]}}]}`, Event{}},
+		"a type nobody expects":  {`{"choices":[{"delta":{"content":"a","tool_calls":7}}]}`, Event{Channels: Content, Text: []byte("a")}},
+		"usage":                  {`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}`, Event{Usage: &Usage{Input: ptr(9), Output: ptr(2)}}},
+		"usage in detail": {
+			`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":1}}}`,
+			Event{Usage: &Usage{Input: ptr(9), Output: ptr(2), CachedInput: ptr(4), Reasoning: ptr(1)}},
+		},
+		"no usage yet":       {`{"choices":[{"delta":{"content":"a"}}],"usage":null}`, Event{Channels: Content, Text: []byte("a")}},
+		"Groq's usage":       {`{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":1,"completion_tokens":2}}}`, Event{Finish: "stop", Usage: &Usage{Input: ptr(1), Output: ptr(2)}}},
+		"Groq's error":       {`{"choices":[{"delta":{}}],"x_groq":{"error":"over capacity"}}`, Event{Error: &Error{Message: "over capacity"}}},
+		"null is no error":   {`{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Event{Channels: Content, Text: []byte("a")}},
+		"an error":           {`{"error":{"message":"engine lost","type":"server_error","code":null}}`, Event{Error: &Error{Status: 500, Message: "engine lost"}}},
+		"an error as text":   {`{"error":"engine lost"}`, Event{Error: &Error{Message: "engine lost"}}},
+		"an integer code":    {`{"error":{"message":"m","type":"server_error","code":400}}`, Event{Error: &Error{Status: 400, Message: "m"}}},
+		"an overload":        {`{"error":{"message":"m","type":"overloaded_error"}}`, Event{Error: &Error{Status: 529, Overloaded: true, Message: "m"}}},
+		"an error finish":    {`{"choices":[{"delta":{"content":""},"finish_reason":"error","native_finish_reason":"gone"}]}`, Event{Finish: "error", Error: &Error{Status: 500, Message: "finish_reason error gone"}}},
+		"vLLM's older error": {`{"object":"error","message":"too long","type":"BadRequestError","code":400}`, Event{Error: &Error{Status: 400, Message: "too long"}}},
+		"the sentinel":       {`[DONE]`, Event{Done: true}},
+		"a whole answer in an event": {
+			`{"choices":[{"message":{"content":"all"},"finish_reason":"stop"}]}`,
+			Event{Channels: Content, Text: []byte("all"), Finish: "stop", Done: true, Answer: true},
+		},
+		"Perplexity's growing message is no delta": {
+			`{"choices":[{"delta":{"content":"b"},"message":{"content":"ab"}}]}`,
+			Event{Channels: Content, Text: []byte("b")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := openAIChat{}.Decoder().Decode(stream.Frame{Data: []byte(tc.data)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for data, want := range map[string]error{
+		`{"choices":[{"ind`: ErrCut,
+		`{"choices":}`:      ErrMalformed,
+		`hello`:             ErrMalformed,
+	} {
+		if _, err := (openAIChat{}).Decoder().Decode(stream.Frame{Data: []byte(data)}); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", data, err, want)
+		}
+	}
+}
+
+// However a stream varies, the fast way says what the slow way says.
+func TestTemplateEqualsDecoding(t *testing.T) {
+	chunk := func(text string) string {
+		b, _ := json.Marshal(text)
+		return `{"id":"c1","choices":[{"index":0,"delta":{"content":` + string(b) + `},"finish_reason":null}],"usage":null}`
+	}
+	frames := []string{
+		chunk("moss"), chunk(" fern"), chunk(`say "hi"`), chunk(`back\slash`), chunk("line\nfeed"), chunk("ü€"), chunk(""), chunk(" "), chunk("moss"),
+		`{"id":"c1","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":null}`,
+		`{"id":"c1","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":{"completion_tokens":3}}`,
+		`{"id":"c1","choices":[{"index":0,"delta":{"content":"a","x":"b"},"finish_reason":null}],"usage":null}`,
+		`{"id":"c1","choices":[{"index":0,"delta":{"content":"b","reasoning":"b"},"finish_reason":null}],"usage":null}`,
+		`{"id":"other","choices":[{"index":0,"delta":{"content":"moss"}}]}`,
+		`{"id": "other", "choices": [{"delta": {"content": "spaced"}}]}`, `{"id": "other", "choices": [{"delta": {"content": "more"}}]}`,
+		chunk("again"), chunk("and again"),
+	}
+	warm := openAIChat{}.Decoder()
+	for _, f := range frames {
+		fresh, err := openAIChat{}.Decoder().Decode(stream.Frame{Data: []byte(f)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := warm.Decode(stream.Frame{Data: []byte(f)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(fresh, got); diff != "" {
+			t.Errorf("%s: %s", f, diff)
+		}
+	}
+}
+
+func TestTemplateIsUsed(t *testing.T) {
+	for name, tc := range map[string]struct{ decoder, chunk string }{
+		"chat":        {"openai-chat", `{"id":"c1","choices":[{"delta":{"content":"%s"},"finish_reason":null}]}`},
+		"with spaces": {"openai-chat", `{"id": "c1", "choices": [{"delta": {"content": "%s"}}]}`},
+		"completions": {"openai-completions", `{"choices":[{"index":0,"text":"%s","finish_reason":null}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Lookup(tc.decoder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := p.Decoder()
+			frame := stream.Frame{Data: fmt.Appendf(nil, tc.chunk, "text")}
+			if _, err := d.Decode(frame); err != nil {
+				t.Fatal(err)
+			}
+			if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(frame) }); n != 0 {
+				t.Errorf("%v allocations per event: it was decoded", n)
+			}
+		})
+	}
+}
+
+func TestRequestBody(t *testing.T) {
+	base := Request{Model: "m", Messages: []config.Message{{Role: "system", Content: "be brief"}, {Role: "user", Content: "hi"}}}
+	for name, tc := range map[string]struct {
+		protocol string
+		change   func(*Request)
+		want     string
+	}{
+		"whole":       {"openai-chat", func(*Request) {}, `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"model":"m","stream":false}`},
+		"completions": {"openai-completions", func(r *Request) { r.MaxTokens = 5 }, `{"max_tokens":5,"model":"m","prompt":"be brief\n\nhi","stream":false}`},
+		"streamed": {
+			"openai-chat", func(r *Request) { r.Stream, r.MaxTokens, r.MaxTokensField = true, 16, "max_completion_tokens" },
+			`{"max_completion_tokens":16,"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"model":"m","stream":true,"stream_options":{"include_usage":true}}`,
+		},
+		"pinned": {
+			"openai-completions", func(r *Request) { r.OutputTokens = 9; r.Extra = map[string]any{"temperature": 0} },
+			`{"ignore_eos":true,"max_tokens":9,"min_tokens":9,"model":"m","prompt":"be brief\n\nhi","stream":false,"temperature":0}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Lookup(tc.protocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := base
+			tc.change(&r)
+			h := http.Header{}
+			body, err := p.Request(r, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(body)); diff != "" {
+				t.Error(diff)
+			}
+			if h.Get("Content-Type") != "application/json" || strings.Contains(h.Get("Accept"), "event-stream") != r.Stream {
+				t.Errorf("headers %v", h)
+			}
+		})
+	}
+}
+
+func TestURL(t *testing.T) {
+	for _, tc := range []struct{ protocol, base, want string }{
+		{"openai-chat", "https://h", "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/", "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/v1", "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/v1/", "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/api/openai?k=1", "https://h/api/openai/chat/completions?k=1"},
+		{"openai-chat", "https://h/v1/chat/completions", "https://h/v1/chat/completions"},
+		{"openai-completions", "https://h/v1", "https://h/v1/completions"},
+		{"openai-completions", "https://h/v1/completions", "https://h/v1/completions"},
+		{"openai-completions", "https://h/v1/chat/completions", "https://h/v1/completions"},
+	} {
+		p, err := Lookup(tc.protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := url.Parse(tc.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.URL(base, Request{}).String(); got != tc.want {
+			t.Errorf("%s %s: got %s, want %s", tc.protocol, tc.base, got, tc.want)
+		}
+	}
+}
+
+func FuzzOpenAIDecode(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"delta":{"content":"moss"}}]}`), []byte(`{"choices":[{"delta":{"content":"fern"}}]}`))
+	f.Add([]byte(`[DONE]`), []byte(`{"error":{"message":"m","code":"429"}}`))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		warm := openAIChat{}.Decoder()
+		_, _ = warm.Decode(stream.Frame{Data: first})
+		got, gotErr := warm.Decode(stream.Frame{Data: second})
+		want, wantErr := openAIChat{}.Decoder().Decode(stream.Frame{Data: second})
+		if (gotErr == nil) != (wantErr == nil) {
+			t.Fatalf("a template changes the error: %v, %v", gotErr, wantErr)
+		}
+		// Invalid UTF-8 is replaced by one way and passed on by the other.
+		got.Text, want.Text = []byte(strings.ToValidUTF8(string(got.Text), "\uFFFD")), []byte(strings.ToValidUTF8(string(want.Text), "\uFFFD"))
+		if gotErr == nil && string(got.Text) != string(want.Text) && !strings.Contains(string(want.Text), "\uFFFD") {
+			t.Errorf("a template changes the text: %q, %q", got.Text, want.Text)
+		}
+		if got.Channels != want.Channels || got.Finish != want.Finish || got.Done != want.Done {
+			t.Errorf("a template changes the event: %+v, %+v", got, want)
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data := []byte(`{"id":"chatcmpl-0a1b2c3d4e5f","object":"chat.completion.chunk","created":1767693600,"model":"meta-llama/Llama-3.3-70B-Instruct","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}],"usage":null}`)
+	for _, name := range Names() {
+		frame := stream.Frame{Data: data}
+		if name == "openai-completions" {
+			frame.Data = []byte(strings.Replace(string(data), `"delta":{"content":" token"}`, `"text":" token"`, 1))
+		}
+		b.Run(name, func(b *testing.B) {
+			p, err := Lookup(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			d := p.Decoder()
+			b.ReportAllocs()
+			for b.Loop() {
+				if ev, err := d.Decode(frame); err != nil || len(ev.Text) == 0 {
+					b.Fatal(ev, err)
+				}
+			}
+		})
+	}
+}
