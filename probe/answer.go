@@ -1,0 +1,206 @@
+package probe
+
+import (
+	"time"
+
+	"goodput_exporter/probe/arrival"
+	"goodput_exporter/probe/stream"
+	"goodput_exporter/probe/wire"
+)
+
+// MaxText is how much of an answer's visible text is kept, in bytes.
+const MaxText = 1 << 20
+
+const (
+	// burst is the longest time in which token events that were held back and let go together can arrive. No
+	// model makes tokens that fast.
+	burst = time.Millisecond
+	// noticeable is the least lateness of a read that may have merged what arrived apart.
+	noticeable = 5 * time.Millisecond
+)
+
+// answer is what the events of one response add up to.
+type answer struct {
+	text     []byte
+	channels wire.Channel
+	tokens   int // token events
+
+	first, firstAnswer, last time.Time
+	gaps                     []time.Duration
+
+	kind     stream.Kind
+	finish   string
+	finishAt time.Time
+	finishes int
+	limited  bool // by the token limit
+	filtered bool
+	done     bool
+	whole    bool // an answer that is no stream
+	cut      bool // a whole answer that ends in the midst
+	usage    *wire.Usage
+	err      *wire.Error
+	errAt    time.Time
+
+	read      int // number of the read that the last token event came in
+	kernel    bool
+	ownLag    time.Duration // the greatest of any read with a token event
+	coalesced time.Duration // the greatest of any read with several, where it is noticeable
+}
+
+// add takes one event, which came in the read of that number.
+func (a *answer) add(ev wire.Event, at arrival.Stamp, read int) {
+	if ev.Channels != 0 {
+		a.addToken(ev, at, read)
+	}
+	if ev.Finish != "" {
+		a.finishes++
+		if a.finish == "" {
+			a.finish, a.finishAt = ev.Finish, at.At
+		}
+		a.limited = a.limited || ev.Limited
+		a.filtered = a.filtered || ev.Filtered
+	}
+	a.done = a.done || ev.Done
+	a.whole = a.whole || ev.Answer
+	if ev.Usage != nil {
+		a.usage = ev.Usage // the last one wins: usage is cumulative
+	}
+	if ev.Error != nil && a.err == nil {
+		a.err, a.errAt = ev.Error, at.At
+	}
+}
+
+func (a *answer) addToken(ev wire.Event, at arrival.Stamp, read int) {
+	a.tokens++
+	a.channels |= ev.Channels
+	if len(a.text)+len(ev.Text) <= MaxText {
+		a.text = append(a.text, ev.Text...)
+	}
+	if a.tokens == 1 {
+		a.first = at.At
+	} else {
+		a.gaps = append(a.gaps, at.At.Sub(a.last))
+	}
+	if a.firstAnswer.IsZero() && ev.Channels&^wire.Reasoning != 0 {
+		a.firstAnswer = at.At
+	}
+	a.last = at.At
+	a.kernel = at.Kernel
+	a.ownLag = max(a.ownLag, at.Lag)
+	if read == a.read && at.Lag >= noticeable {
+		a.coalesced = max(a.coalesced, at.Lag)
+	}
+	a.read = read
+}
+
+// over reports whether the protocol's terminal signal came.
+func (a *answer) over() bool { return a.finish != "" || a.done }
+
+// buffered reports whether token events that belong apart all arrived at once.
+func (a *answer) buffered() bool { return a.tokens > 1 && a.last.Sub(a.first) < burst }
+
+// report writes what the answer tells into a result. maxTokens is the limit that was asked for; 0 is none.
+func (a *answer) report(r *Result, start time.Time, maxTokens int) {
+	r.Text = string(a.text)
+	r.FinishReason = a.finish
+	r.TokenEvents = a.tokens
+	a.reportTokens(r, maxTokens)
+	if a.tokens == 0 {
+		return
+	}
+	if !a.whole {
+		r.TTFT = since(start, a.first)
+		if !a.firstAnswer.IsZero() {
+			r.FirstAnswer = since(start, a.firstAnswer)
+		}
+		if !a.buffered() && len(a.gaps) > 0 {
+			r.ChunkGaps = a.gaps
+			longest := a.gaps[0]
+			for _, g := range a.gaps {
+				longest = max(longest, g)
+			}
+			r.Stall = &longest
+		}
+	}
+	r.StampSource = "read"
+	if a.kernel {
+		r.StampSource = "kernel"
+		r.OwnLag = &a.ownLag
+	}
+}
+
+// reportTokens writes the counts of tokens: the server's, unless they cannot be.
+func (a *answer) reportTokens(r *Result, maxTokens int) {
+	r.OutputTokensSource = TokensNone
+	if a.tokens > 0 {
+		n := a.tokens
+		r.OutputTokens, r.OutputTokensSource = &n, TokensCounted
+	}
+	u := a.usage
+	if u == nil {
+		return
+	}
+	r.InputTokens, r.CachedInputTokens, r.ReasoningTokens = notNegative(u.Input), notNegative(u.CachedInput), notNegative(u.Reasoning)
+	if u.Output == nil {
+		return
+	}
+	if a.implausible(*u.Output, r.ReasoningTokens, maxTokens) {
+		r.Flags = append(r.Flags, FlagUsageImplausible)
+		return
+	}
+	if *u.Output > 0 {
+		r.OutputTokens, r.OutputTokensSource = u.Output, TokensUsage
+	}
+}
+
+// implausible reports whether n output tokens contradict what arrived: none or less although tokens came; or more
+// than were allowed and more than twice the token events, which would flatter the time per token.
+func (a *answer) implausible(n int, reasoning *int, maxTokens int) bool {
+	if n < 0 || n == 0 && a.tokens > 0 {
+		return true
+	}
+	allowed := maxTokens
+	if reasoning != nil {
+		allowed += *reasoning
+	}
+	return maxTokens > 0 && n > allowed && n > 2*a.tokens
+}
+
+// tpot returns the time per output token of a complete streamed answer, or nil where it is not defined.
+func (a *answer) tpot(n *int) *time.Duration {
+	if a.whole || n == nil || *n < 2 || a.tokens < 2 || a.buffered() {
+		return nil
+	}
+	d := a.last.Sub(a.first) / time.Duration(*n-1)
+	return &d
+}
+
+// end returns the instant at which an answer was complete: its last token or its finish, whichever is later.
+func (a *answer) end() time.Time {
+	if a.finishAt.After(a.last) {
+		return a.finishAt
+	}
+	return a.last
+}
+
+func since(start, t time.Time) *time.Duration {
+	d := t.Sub(start)
+	return &d
+}
+
+func notNegative(n *int) *int {
+	if n == nil || *n < 0 {
+		return nil
+	}
+	return n
+}
+
+// hidTokens reports whether the server says that it made tokens although it showed none: hidden reasoning.
+func (a *answer) hidTokens() bool {
+	return a.usage != nil && a.usage.Output != nil && *a.usage.Output > 0
+}
+
+// onlyReasoning reports whether the answer shows nothing but reasoning, or hides even that.
+func (a *answer) onlyReasoning() bool {
+	return a.tokens > 0 && a.channels == wire.Reasoning || a.tokens == 0 && a.hidTokens()
+}

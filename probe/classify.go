@@ -1,0 +1,252 @@
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/oauth2"
+
+	"goodput_exporter/config"
+	"goodput_exporter/probe/arrival"
+	"goodput_exporter/probe/stream"
+	"goodput_exporter/probe/wire"
+)
+
+// failure is why a probe is not a success.
+type failure struct {
+	outcome Outcome
+	reason  Reason
+	inBand  bool
+	err     error
+}
+
+func fail(o Outcome, r Reason, err error) *failure { return &failure{outcome: o, reason: r, err: err} }
+
+// ofCause classifies the cancellation of a probe's context. Nil: it was not canceled.
+func ofCause(ctx context.Context, ex *arrival.Exchange, headers bool) *failure {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		return nil
+	}
+	var limit *errLimit
+	switch {
+	case !errors.As(cause, &limit):
+		return fail(Canceled, "", cause)
+	case limit.late > stalledAfter:
+		return fail(LocalError, "", fmt.Errorf("the prober itself stood still: it noticed %s late that a limit of %s had run out", limit.late, limit.limit))
+	}
+	reason := limit.reason
+	if !headers {
+		reason = waitedFor(ex)
+	}
+	return fail(Timeout, reason, &errLimit{reason: reason, limit: limit.limit})
+}
+
+// waitedFor returns what an exchange without response headers was waiting for.
+func waitedFor(ex *arrival.Exchange) Reason {
+	connected, _ := ex.Connected()
+	switch {
+	case connected:
+		return ReasonHeaders
+	case ex.Begun(arrival.TLS):
+		return ReasonTLS
+	}
+	return ReasonConnect
+}
+
+// ofTransport classifies the error of a request that got no response headers.
+func ofTransport(err error, ex *arrival.Exchange) *failure {
+	if isLocal(err) {
+		return fail(LocalError, "", err)
+	}
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		return fail(ConnectionError, ReasonDNS, err)
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return fail(ConnectionError, ReasonProxy, err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(ConnectionError, ReasonRefused, err)
+	case isTLS(err):
+		return fail(ConnectionError, ReasonTLS, err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fail(ConnectionError, ReasonReset, err)
+	case errors.Is(err, syscall.ETIMEDOUT), isTimeout(err):
+		return fail(Timeout, waitedFor(ex), err)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fail(ConnectionError, ReasonUnreachable, err)
+	case ex.Begun(arrival.TLS) && waitedFor(ex) == ReasonTLS:
+		return fail(ConnectionError, ReasonTLS, err)
+	case isClosed(err):
+		return fail(ConnectionError, ReasonClosed, err)
+	}
+	return fail(ConnectionError, ReasonProtocol, err)
+}
+
+// isLocal tells the prober's own failures from the endpoint's.
+func isLocal(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EACCES, syscall.EPERM,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	var file *fs.PathError
+	var token *oauth2.RetrieveError
+	return errors.Is(err, config.ErrUnset) || errors.As(err, &file) || errors.As(err, &token)
+}
+
+func isTLS(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var header tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &header), errors.As(err, &alert):
+		return true
+	}
+	text := err.Error() // net/http and crypto/tls keep these to themselves
+	return strings.Contains(text, "server gave HTTP response to HTTPS client") ||
+		strings.Contains(text, "remote error: tls:") || strings.HasPrefix(text, "tls: ")
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// isClosed tells a connection that the other side closed in order.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "server closed idle connection")
+}
+
+// isStale reports whether err is what a kept-alive connection gives that was closed before a response byte.
+func isStale(err error, ex *arrival.Exchange) bool {
+	_, reused := ex.Connected()
+	_, answered := ex.FirstByte()
+	return reused && !answered &&
+		(isClosed(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+}
+
+// ofBody classifies an error inside the body.
+func ofBody(err error) *failure {
+	var h2 http2.StreamError
+	switch {
+	case errors.Is(err, stream.ErrTooLarge):
+		return fail(InvalidResponse, ReasonEventTooLarge, err)
+	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrCut):
+		return fail(InvalidResponse, ReasonMalformed, err)
+	case isLocal(err):
+		return fail(LocalError, "", err)
+	case errors.As(err, &h2):
+		return fail(Interrupted, h2Reason(h2.Code), err)
+	case strings.Contains(err.Error(), "GOAWAY"):
+		return fail(Interrupted, ReasonH2GoAway, err)
+	case errors.Is(err, syscall.ECONNRESET):
+		return fail(Interrupted, ReasonReset, err)
+	case isClosed(err):
+		return fail(Interrupted, ReasonUnexpectedEOF, err)
+	}
+	return fail(Interrupted, ReasonProtocol, err)
+}
+
+func h2Reason(code http2.ErrCode) Reason {
+	switch code {
+	case http2.ErrCodeInternal:
+		return ReasonH2Internal
+	case http2.ErrCodeCancel:
+		return ReasonH2Cancel
+	case http2.ErrCodeRefusedStream:
+		return ReasonH2Refused
+	}
+	return ReasonH2Reset
+}
+
+// ofStatus classifies what a server says by a status other than 2xx, or by an error in the body that means one.
+// told is what the body says; nil is nothing.
+func ofStatus(status int, told *wire.Error) *failure {
+	if told == nil {
+		told = &wire.Error{}
+	}
+	err := errors.New(told.Message)
+	if told.Message == "" {
+		err = fmt.Errorf("%d %s", status, http.StatusText(status))
+	}
+	switch {
+	case told.Filtered && status >= 400 && status < 500:
+		return fail(ContentFiltered, ReasonFilter, err)
+	case status == http.StatusTooManyRequests && told.Quota:
+		return fail(RateLimited, ReasonQuota, err)
+	case status == http.StatusTooManyRequests:
+		return fail(RateLimited, ReasonLimit, err)
+	case status >= 300 && status < 400:
+		return fail(ClientError, ReasonRedirect, err)
+	case status >= 400 && status < 500:
+		return fail(ClientError, clientReason(status), err)
+	case told.Overloaded, status == http.StatusServiceUnavailable, status == 529:
+		return fail(ServerError, ReasonOverloaded, err)
+	case status == http.StatusBadGateway:
+		return fail(ServerError, ReasonBadGateway, err)
+	case status == http.StatusGatewayTimeout:
+		return fail(ServerError, ReasonGatewayTimeout, err)
+	}
+	return fail(ServerError, ReasonInternal, err)
+}
+
+func clientReason(status int) Reason {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ReasonAuth
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return ReasonNotFound
+	}
+	return ReasonRequest
+}
+
+// ofError classifies an error inside a body that came with status 200: as its own status would have been.
+func ofError(e *wire.Error) *failure {
+	status := e.Status
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	f := ofStatus(status, e)
+	f.inBand = true
+	return f
+}
+
+// ofEnd classifies an answer whose body ended. Nil: it is a success.
+func ofEnd(a *answer, streamed, acceptWhole bool) *failure {
+	switch {
+	case a.kind == stream.HTML:
+		return fail(InvalidResponse, ReasonHTML, errors.New("the answer is an HTML page"))
+	case a.kind == stream.Nothing:
+		return fail(InvalidResponse, ReasonEmpty, errors.New("the body is empty"))
+	case a.kind == stream.JSON && !a.over() && !a.cut:
+		return fail(InvalidResponse, ReasonMalformed, errors.New("the answer is JSON, but no answer of the protocol"))
+	case streamed && a.whole && !acceptWhole:
+		return fail(InvalidResponse, ReasonNotStreamed, errors.New("a stream was asked for, but the answer came whole"))
+	case !a.over():
+		return fail(Truncated, ReasonUnterminated, errors.New("the body ended without the protocol's terminal signal"))
+	case a.filtered:
+		return fail(ContentFiltered, ReasonFilter, fmt.Errorf("the answer ended with %s", a.finish))
+	case a.channels == wire.Refusal:
+		return fail(ContentFiltered, ReasonRefusal, errors.New("the model refused"))
+	case a.tokens == 0 && !a.hidTokens():
+		return fail(InvalidResponse, ReasonEmpty, errors.New("the answer has no tokens"))
+	}
+	return nil
+}

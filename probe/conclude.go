@@ -1,0 +1,121 @@
+package probe
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+
+	"goodput_exporter/probe/arrival"
+)
+
+// conclude writes the outcome, the figures and the judgments into the result. f is nil for a success.
+func (a *attempt) conclude(f *failure) {
+	r := a.result
+	if start, ok := a.start(); ok {
+		r.Time = start
+		a.measure(start, f)
+	}
+	if f == nil {
+		r.Outcome = Good
+		a.flagSuccess()
+	} else {
+		r.Outcome, r.Reason, r.InBand, r.Error = f.outcome, f.reason, f.inBand, f.err.Error()
+		if f.outcome == Truncated || f.outcome == Interrupted {
+			a.flag(FlagTruncated)
+		}
+	}
+	if a.answer.coalesced > 0 {
+		a.flag(FlagOwnLag)
+	}
+	r.judge(a.scenario.SLO, a.answer.coalesced)
+	slices.Sort(r.Flags)
+	a.scrub()
+}
+
+// start returns t_send of the last exchange. False: nothing was sent.
+func (a *attempt) start() (time.Time, bool) {
+	if a.exchange == nil {
+		return time.Time{}, false
+	}
+	return a.exchange.Start()
+}
+
+// measure writes the figures, which count from start.
+func (a *attempt) measure(start time.Time, f *failure) {
+	r := a.result
+	_, r.ConnectionReused = a.exchange.Connected()
+	if first, ok := a.exchange.FirstByte(); ok {
+		r.TTFB = since(start, first.At)
+	}
+	for i, name := range PhaseNames {
+		if took, ok := a.exchange.Took(arrival.Phase(i)); ok {
+			r.Phases = append(r.Phases, Phase{name, took})
+		}
+	}
+	a.answer.report(r, start, max(a.request.MaxTokens, a.request.OutputTokens))
+	switch {
+	case f == nil:
+		r.E2E = since(start, a.answer.end())
+		r.TPOT = a.answer.tpot(r.OutputTokens)
+	case !f.outcome.Attempt():
+	case f.inBand:
+		r.E2E = since(start, a.answer.errAt)
+	default:
+		r.E2E = since(start, time.Now())
+	}
+}
+
+// flagSuccess flags what is worth knowing of a complete answer.
+func (a *attempt) flagSuccess() {
+	ans := &a.answer
+	for flag, is := range map[Flag]bool{
+		FlagLengthLimited:   ans.limited,
+		FlagDoneMissing:     !ans.done,
+		FlagDuplicateFinish: ans.finishes > 1,
+		FlagBuffered:        !ans.whole && ans.coalesced == 0 && ans.buffered(),
+		FlagReasoningOnly:   ans.onlyReasoning(),
+		FlagUsageMissing:    ans.usage == nil || ans.usage.Output == nil,
+	} {
+		if is {
+			a.flag(flag)
+		}
+	}
+}
+
+// scrub keeps the credentials that were sent out of everything that a server may have echoed.
+func (a *attempt) scrub() {
+	if a.exchange == nil {
+		return
+	}
+	r := a.result
+	for _, header := range a.exchange.Secrets() {
+		for _, secret := range secretsOf(header) {
+			for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
+				*s = strings.ReplaceAll(*s, secret, "<secret>")
+			}
+		}
+	}
+}
+
+// secretsOf returns what is secret in the value of a credentials header: the credentials behind the scheme and,
+// with basic authentication, the password.
+func secretsOf(header string) []string {
+	scheme, credentials, ok := strings.Cut(header, " ")
+	if !ok {
+		credentials = header
+	}
+	var secrets []string
+	if strings.EqualFold(scheme, "Basic") {
+		if plain, err := base64.StdEncoding.DecodeString(credentials); err == nil {
+			if _, password, ok := strings.Cut(string(plain), ":"); ok {
+				secrets = append(secrets, password)
+			}
+		}
+	}
+	secrets = append(secrets, credentials)
+	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < minSecret })
+}
+
+// minSecret is the length from which on a secret is looked for: a shorter one would be found in any text.
+const minSecret = 4

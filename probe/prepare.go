@@ -1,0 +1,34 @@
+package probe
+
+import (
+	"fmt"
+	"net/http"
+
+	"goodput_exporter/config"
+	"goodput_exporter/probe/wire"
+)
+
+// prepare draws a prompt and makes the request of it. A request that cannot be made is the prober's own failure.
+func (a *attempt) prepare() *failure {
+	prompt := a.source.Next()
+	a.expect = prompt.Expect
+	a.request = wire.Request{
+		Model:          a.target.Model,
+		Messages:       prompt.Messages,
+		Stream:         a.scenario.Stream,
+		MaxTokens:      prompt.MaxTokens,
+		OutputTokens:   a.scenario.OutputTokens,
+		MaxTokensField: a.target.MaxTokensField,
+		Extra:          a.extra,
+	}
+	if prompt.Text != "" {
+		a.request.Messages = []config.Message{{Role: "user", Content: prompt.Text}}
+	}
+	a.header = http.Header{}
+	body, err := a.protocol.Request(a.request, a.header)
+	if err != nil {
+		return fail(LocalError, "", fmt.Errorf("request body: %w", err))
+	}
+	a.body = body
+	return nil
+}

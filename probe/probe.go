@@ -1,0 +1,352 @@
+// Package probe sends one request to an endpoint, stamps what comes back, decides the outcome and judges it by the
+// SLO. It knows nothing of Prometheus: whoever wants results observes them.
+//
+// The words and definitions (target, scenario, series, t_send, token event, TTFT, TPOT, E2E, good) are those of
+// the README.
+package probe
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"goodput_exporter/config"
+	"goodput_exporter/probe/arrival"
+	"goodput_exporter/probe/stream"
+	"goodput_exporter/probe/wire"
+	"goodput_exporter/probe/workload"
+)
+
+// Prober probes one series. It is safe for concurrent use.
+type Prober struct {
+	target    *config.Target
+	scenario  *config.Scenario
+	base      *url.URL
+	protocol  wire.Protocol
+	client    *Client
+	source    *workload.Source
+	extra     map[string]any // fields of the request's body: the target's, and the scenario's over them
+	userAgent string
+}
+
+// New returns a prober of a valid series, which sends its requests by client.
+func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
+	protocol, err := wire.Lookup(s.Target.Protocol)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.Target.Name, err)
+	}
+	base, err := url.Parse(s.Target.URL)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.Target.Name, err)
+	}
+	source, err := workload.New(s.Scenario, rand.Uint64())
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Scenario.Name, err)
+	}
+	extra := maps.Clone(s.Target.ExtraBody)
+	if extra == nil {
+		extra = map[string]any{}
+	}
+	maps.Copy(extra, s.Scenario.ExtraBody)
+	return &Prober{
+		target: s.Target, scenario: s.Scenario, base: base, protocol: protocol, client: client,
+		source: source, extra: extra, userAgent: userAgent,
+	}, nil
+}
+
+// attempt is one probe under way.
+type attempt struct {
+	*Prober
+	result  *Result
+	request wire.Request
+	body    []byte
+	header  http.Header // what the protocol wants
+	expect  *regexp.Regexp
+
+	exchange *arrival.Exchange
+	limits   *limits
+	ctx      context.Context
+	answer   answer
+	decoder  wire.Decoder
+	detect   *stream.Detect
+	reads    int
+}
+
+// Probe sends one request and returns what became of it. When ctx ends before it does, its outcome is Canceled.
+func (p *Prober) Probe(ctx context.Context) *Result {
+	a := &attempt{Prober: p, result: p.newResult()}
+	f := a.prepare()
+	if f == nil {
+		f = a.run(ctx)
+	}
+	a.conclude(f)
+	return a.result
+}
+
+func (p *Prober) newResult() *Result {
+	trace, span := newTraceIDs()
+	return &Result{
+		Target: p.target.Name, Scenario: p.scenario.Name, Model: p.target.Model, Protocol: p.target.Protocol,
+		Time: time.Now(), TraceID: trace, SpanID: span,
+	}
+}
+
+// run sends the request and reads the answer; once more where the connection was stale.
+func (a *attempt) run(ctx context.Context) *failure {
+	for retries := 0; ; retries++ {
+		f, stale := a.try(ctx)
+		if !stale || retries == maxStaleRetries {
+			return f
+		}
+		// What lies idle beside a stale connection is likely to be stale too; the next try dials.
+		a.client.dropIdle()
+		a.flag(FlagStaleRetry)
+	}
+}
+
+// maxStaleRetries bounds the retries on connections that turn out to be dead. More than one is needed only where
+// another probe puts a dead connection back between dropIdle and the retry.
+const maxStaleRetries = 2
+
+// try makes one exchange. stale: the reused connection was dead, the request may be sent again.
+func (a *attempt) try(parent context.Context) (f *failure, stale bool) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	a.exchange = arrival.NewExchange()
+	a.ctx = a.exchange.Context(ctx)
+	a.limits = &limits{total: a.scenario.Timeout, idle: a.scenario.IdleTimeout, exchange: a.exchange, cancel: cancel}
+	if a.request.Stream {
+		a.limits.firstToken = a.scenario.FirstTokenTimeout
+	}
+	a.limits.watch()
+	defer a.limits.stop()
+
+	resp, err := a.send()
+	if err != nil {
+		if f := ofCause(ctx, a.exchange, false); f != nil {
+			return f, false
+		}
+		return ofTransport(err, a.exchange), isStale(err, a.exchange)
+	}
+	defer resp.Body.Close()
+	a.describe(resp)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return a.refused(resp), false
+	}
+	return a.read(resp), false
+}
+
+// send sends the request, and follows one redirect that keeps the method and the body, where that is allowed.
+func (a *attempt) send() (*http.Response, error) {
+	u := a.protocol.URL(a.base, a.request)
+	var previous *http.Response
+	for {
+		resp, err := a.roundTrip(u, previous)
+		if err != nil || previous != nil || !a.target.HTTP.FollowRedirects {
+			return resp, err
+		}
+		if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+			return resp, nil
+		}
+		next, err := resp.Location()
+		if err != nil {
+			return resp, nil // a redirect to nowhere is told as a redirect
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
+		_ = resp.Body.Close()
+		u, previous = next, resp
+	}
+}
+
+func (a *attempt) roundTrip(u *url.URL, previous *http.Response) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(a.ctx, http.MethodPost, u.String(), bytes.NewReader(a.body))
+	if err != nil {
+		return nil, err
+	}
+	// Without GetBody the transport cannot send a second time behind the clock's back.
+	req.GetBody = nil
+	req.Response = previous // so that credentials do not follow a redirect to another host
+	maps.Copy(req.Header, a.header)
+	req.Header.Set("User-Agent", a.userAgent)
+	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("Traceparent", "00-"+a.result.TraceID+"-"+a.result.SpanID+"-01")
+	return a.client.rt.RoundTrip(req)
+}
+
+// describe writes what the response's head says into the result.
+func (a *attempt) describe(resp *http.Response) {
+	r := a.result
+	r.StatusCode, r.HTTPVersion = resp.StatusCode, resp.Proto
+	r.RetryAfter = wire.RetryAfter(resp.Header, time.Now())
+	for _, name := range requestIDHeaders {
+		if id := resp.Header.Get(name); id != "" {
+			r.RequestID = id
+			return
+		}
+	}
+}
+
+// requestIDHeaders are where servers and gateways name a request, the most telling ones first.
+var requestIDHeaders = []string{
+	"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Generation-Id", "X-Amzn-Requestid", "X-Litellm-Call-Id", "Cf-Ray",
+}
+
+// maxErrorBody is how much of the body of an error is read, in bytes.
+const maxErrorBody = 64 << 10
+
+// refused classifies a response whose status is not 2xx.
+func (a *attempt) refused(resp *http.Response) *failure {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err != nil {
+		if f := ofCause(a.ctx, a.exchange, true); f != nil && f.outcome == Canceled {
+			return f
+		}
+	}
+	told := wire.ParseError(body)
+	if told != nil && told.RetryAfter != nil && a.result.RetryAfter == nil {
+		a.result.RetryAfter = told.RetryAfter
+	}
+	return ofStatus(resp.StatusCode, told)
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+
+// read reads the answer to its end and classifies it. Nil is a success.
+func (a *attempt) read(resp *http.Response) *failure {
+	a.decoder = a.protocol.Decoder()
+	a.detect = &stream.Detect{}
+	err := a.readBody(resp)
+	a.answer.kind = a.detect.Kind
+	a.result.Comments = a.detect.Comments()
+	limit := ofCause(a.ctx, a.exchange, true)
+	switch {
+	case a.answer.err != nil:
+		return ofError(a.answer.err)
+	case err == nil:
+		return a.ended()
+	case errors.Is(err, stream.ErrTooLarge):
+		return ofBody(err)
+	case a.answer.over() && limit != nil:
+		a.flag(FlagLingering)
+		return a.ended()
+	case a.answer.over():
+		a.flag(FlagResetAfterFinish)
+		return a.ended()
+	case limit != nil:
+		return limit
+	}
+	return ofBody(err)
+}
+
+// ended classifies an answer whose body ended, or has nothing more to say. Nil is a success.
+func (a *attempt) ended() *failure {
+	if f := ofEnd(&a.answer, a.request.Stream, a.scenario.AcceptNotStreamed); f != nil {
+		return f
+	}
+	return a.check()
+}
+
+// check checks the visible text of a complete answer.
+func (a *attempt) check() *failure {
+	switch {
+	case a.scenario.RequireText && len(bytes.TrimSpace(a.answer.text)) == 0:
+		return fail(InvalidResponse, ReasonContentCheck, errors.New("the answer has no visible text"))
+	case a.expect != nil && !a.expect.Match(a.answer.text):
+		return fail(InvalidResponse, ReasonContentCheck, fmt.Errorf("the text does not match %q", a.expect))
+	}
+	return nil
+}
+
+// readBody feeds the body to the framer, read by read, and the frames to the answer.
+func (a *attempt) readBody(resp *http.Response) error {
+	body, err := a.plain(resp)
+	if err != nil {
+		return err
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := body.Read(*buf)
+		if n > 0 {
+			a.reads++
+			if err := a.detect.Feed((*buf)[:n], a.exchange.Stamp(), a.frame); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return a.detect.Close(a.frame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// plain undoes a compression that nobody asked for.
+func (a *attempt) plain(resp *http.Response) (io.Reader, error) {
+	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		return resp.Body, nil
+	}
+	a.flag(FlagEncodedGzip)
+	return gzip.NewReader(resp.Body)
+}
+
+// frame takes one frame of the body.
+func (a *attempt) frame(f stream.Frame) error {
+	if a.answer.done {
+		return nil // nothing after the sentinel counts
+	}
+	if a.detect.Kind == stream.HTML {
+		return nil
+	}
+	ev, err := a.decoder.Decode(f)
+	if f.Unterminated {
+		if err != nil {
+			return nil // cut: the terminal signal decides
+		}
+		a.flag(FlagUnterminatedEvent)
+	}
+	if err != nil {
+		return a.undecoded(err)
+	}
+	a.answer.add(ev, f.Stamp, a.reads)
+	switch {
+	case ev.Done, ev.Error != nil:
+		a.limits.onDone(f.Stamp.At)
+	case ev.Finish != "":
+		a.limits.onFinish(f.Stamp.At)
+	case ev.Channels != 0:
+		a.limits.onToken(f.Stamp.At)
+	}
+	return nil
+}
+
+// undecoded deals with a frame that is not of the protocol. A whole body that is cut has only lost its end.
+func (a *attempt) undecoded(err error) error {
+	if a.answer.over() {
+		return nil
+	}
+	if errors.Is(err, wire.ErrCut) && a.detect.Kind == stream.JSON {
+		a.answer.cut = true
+		return nil
+	}
+	return err
+}
+
+func (a *attempt) flag(f Flag) {
+	if !slices.Contains(a.result.Flags, f) {
+		a.result.Flags = append(a.result.Flags, f)
+	}
+}
