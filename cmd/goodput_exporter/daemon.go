@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/common/version"
+
+	"goodput_exporter/collector"
+	"goodput_exporter/config"
+	"goodput_exporter/probe"
+	"goodput_exporter/probe/schedule"
+)
+
+// cancelWait is how long a reload waits for the canceled probes of series that are gone.
+const cancelWait = 10 * time.Second
+
+// daemon holds the parts of a running exporter, and the series that are in force.
+type daemon struct {
+	load      func() (*config.Config, error)
+	logger    log.Logger
+	collector *collector.Collector
+	scheduler *schedule.Scheduler
+	clients   *probe.Clients
+	userAgent string
+	config    atomic.Pointer[config.Config]
+	rewatch   atomic.Pointer[context.CancelFunc] // ends the watch of target files, which then starts anew
+
+	reloading sync.Mutex
+	series    map[string]*series // by key
+	budgets   sync.Map           // target name -> budget
+}
+
+// series is one series in force.
+type series struct {
+	config *config.Series
+	client *probe.Client
+	prober *probe.Prober
+	task   *schedule.Task
+}
+
+// budget is the budget of a target, with what it was made of.
+type budget struct {
+	config config.Budget
+	*schedule.Budget
+}
+
+func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger) *daemon {
+	d := &daemon{
+		load: load, logger: logger, clients: probe.NewClients(), series: map[string]*series{},
+		userAgent: "goodput_exporter/" + version.Version,
+	}
+	var skips []string
+	for _, r := range schedule.Reasons {
+		skips = append(skips, string(r))
+	}
+	d.collector = collector.New(collector.Options{Full: f.fullMetrics, SkipReasons: skips, BudgetRemaining: d.budgetRemaining})
+	d.scheduler = schedule.New(schedule.Options{Vantage: f.vantage, MaxInFlight: f.maxInFlight, Grace: f.grace, Panic: d.panicked})
+	return d
+}
+
+// close gives back what is left when nothing runs any more.
+func (d *daemon) close() {
+	for _, s := range d.series {
+		s.client.Release()
+	}
+	d.clients.Close()
+}
+
+// probe starts probes until ctx ends.
+func (d *daemon) probe(ctx context.Context) error {
+	d.scheduler.Run(ctx)
+	return nil
+}
+
+// reload loads the configuration and puts it in force by difference. If anything is wrong with it, nothing
+// changes but the gauge that says so.
+func (d *daemon) reload(ctx context.Context) error {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	cfg, err := d.load()
+	if err == nil {
+		err = d.apply(ctx, cfg)
+	}
+	if err != nil {
+		d.collector.ReloadFailed()
+		return fmt.Errorf("load the configuration: %w", err)
+	}
+	for _, w := range cfg.Warnings {
+		level.Warn(d.logger).Log("msg", "configuration", "warning", w)
+	}
+	d.collector.ReloadSucceeded(time.Now())
+	level.Info(d.logger).Log("msg", "configuration in force", "targets", len(cfg.Targets), "series", len(cfg.Series))
+	return nil
+}
+
+// apply builds what is new, swaps, and lets go of what is gone. Series that stay as they are keep everything.
+func (d *daemon) apply(ctx context.Context, cfg *config.Config) error {
+	next := make(map[string]*series, len(cfg.Series))
+	var built []*series
+	for _, sc := range cfg.Series {
+		if old := d.series[sc.Key()]; old != nil && old.config.Equal(sc) {
+			next[sc.Key()] = old
+			continue
+		}
+		s, err := d.build(sc)
+		if err != nil {
+			for _, b := range built {
+				b.client.Release()
+			}
+			return err
+		}
+		built = append(built, s)
+		next[sc.Key()] = s
+	}
+
+	d.updateBudgets(cfg)
+	d.collector.Update(cfg)
+	for _, s := range built {
+		s.task = d.task(s)
+	}
+	tasks := make([]*schedule.Task, 0, len(cfg.Series))
+	for _, sc := range cfg.Series {
+		tasks = append(tasks, next[sc.Key()].task)
+	}
+	wait, cancel := context.WithTimeout(ctx, cancelWait)
+	defer cancel()
+	if err := d.scheduler.Update(wait, tasks); err != nil {
+		level.Warn(d.logger).Log("msg", "probes of series that are gone have not ended yet", "err", err)
+	}
+	for key, old := range d.series {
+		if next[key] != old {
+			old.client.Release()
+		}
+	}
+	d.series = next
+	before := d.config.Swap(cfg)
+	if cancel := d.rewatch.Load(); cancel != nil && !slices.Equal(before.TargetGlobs, cfg.TargetGlobs) {
+		(*cancel)()
+	}
+	return nil
+}
+
+func (d *daemon) build(sc *config.Series) (*series, error) {
+	client, err := d.clients.Get(sc.Target)
+	if err != nil {
+		return nil, err
+	}
+	prober, err := probe.New(sc, client, d.userAgent)
+	if err != nil {
+		client.Release()
+		return nil, err
+	}
+	return &series{config: sc, client: client, prober: prober}, nil
+}
+
+// task makes a series known to the scheduler. Its metrics must have been born.
+func (d *daemon) task(s *series) *schedule.Task {
+	metrics := d.collector.Series(s.config.Key())
+	sc := s.config.Scenario
+	return &schedule.Task{
+		Key: s.config.Key(), Interval: sc.Interval, Jitter: sc.Jitter,
+		Budget: d.budgetOf(s.config.Target), OutputTokens: sc.LongestAnswer(),
+		Run: func(ctx context.Context, slot schedule.Slot) int {
+			metrics.SlotStarted(slot.Delay)
+			metrics.ProbeStarted()
+			defer metrics.ProbeEnded()
+			r := s.prober.Probe(ctx)
+			metrics.Observe(r)
+			logResult(d.logger, r)
+			if r.OutputTokens == nil {
+				return 0
+			}
+			return *r.OutputTokens
+		},
+		Skipped: func(reason schedule.Reason, slots int) { metrics.SlotsSkipped(string(reason), slots) },
+	}
+}
+
+// panicked records that the prober itself failed.
+func (d *daemon) panicked(key string, value any, stack []byte) {
+	level.Error(d.logger).Log("msg", "a probe panicked; please report this", "series", key, "panic", value, "stack", string(stack))
+	if s := d.collector.Series(key); s != nil {
+		s.Observe(&probe.Result{Outcome: probe.LocalError, Error: fmt.Sprint(value)})
+	}
+}
+
+// updateBudgets keeps the balance of budgets that stay as they are.
+func (d *daemon) updateBudgets(cfg *config.Config) {
+	wanted := map[string]config.Budget{}
+	for _, t := range cfg.Targets {
+		wanted[t.Name] = t.Budget
+	}
+	d.budgets.Range(func(name, b any) bool {
+		if w, ok := wanted[name.(string)]; !ok || w != b.(budget).config {
+			d.budgets.Delete(name)
+		}
+		return true
+	})
+	for name, w := range wanted {
+		if _, ok := d.budgets.Load(name); !ok {
+			d.budgets.Store(name, budget{w, schedule.NewBudget(w)})
+		}
+	}
+}
+
+func (d *daemon) budgetOf(t *config.Target) *schedule.Budget {
+	b, _ := d.budgets.Load(t.Name)
+	return b.(budget).Budget
+}
+
+func (d *daemon) budgetRemaining(target, unit string) (int, bool) {
+	b, ok := d.budgets.Load(target)
+	if !ok {
+		return 0, false
+	}
+	return b.(budget).Remaining(schedule.Unit(unit))
+}
+
+// reloadOnSignal reloads at each SIGHUP until ctx ends.
+func (d *daemon) reloadOnSignal(ctx context.Context) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-hup:
+			d.tryReload(ctx, "SIGHUP")
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reloadOnChange reloads when a target file changes, until ctx ends.
+func (d *daemon) reloadOnChange(ctx context.Context) error {
+	for ctx.Err() == nil {
+		watch, cancel := context.WithCancel(ctx)
+		d.rewatch.Store(&cancel)
+		err := config.Watch(watch, d.config.Load().TargetGlobs, func() { d.tryReload(ctx, "a target file changed") })
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) tryReload(ctx context.Context, why string) {
+	level.Info(d.logger).Log("msg", "reloading", "why", why)
+	if err := d.reload(ctx); err != nil {
+		level.Error(d.logger).Log("msg", "reload failed: the configuration before stays in force", "err", err)
+	}
+}

@@ -1,0 +1,137 @@
+// Command goodput_exporter sends steady, low-rate synthetic requests to LLM endpoints and exposes on /metrics how
+// many of them a user would have called good.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/oklog/run"
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"goodput_exporter/config"
+)
+
+// flags are the flags of the daemon.
+type flags struct {
+	configFile    string
+	demo          bool
+	vantage       string
+	maxInFlight   int
+	grace         time.Duration
+	fullMetrics   bool
+	telemetryPath string
+	logLevel      string
+	logFormat     string
+	web           *web.FlagConfig
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(exitCode(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// exitCode runs the daemon until ctx ends: 0 after a graceful stop, 1 after a failure, 2 on bad usage.
+func exitCode(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f, app := &flags{}, kingpin.New("goodput_exporter", "Prometheus exporter and continuous SLO prober for LLM endpoints.")
+	exited := -1
+	app.Terminate(func(code int) { exited = code })
+	app.UsageWriter(stdout).ErrorWriter(stderr)
+	app.Version(version.Print("goodput_exporter"))
+	app.HelpFlag.Short('h')
+	f.register(app)
+	_, err := app.Parse(args)
+	switch {
+	case exited >= 0: // --help, --version
+		return exited
+	case err != nil:
+		fmt.Fprintf(stderr, "goodput_exporter: %v; try --help\n", err)
+		return 2
+	}
+	plain := newLogger(stderr, f.logLevel, f.logFormat)
+	logger := decorated(plain)
+	if err := f.run(ctx, logger, plain); err != nil {
+		level.Error(logger).Log("msg", "goodput_exporter ends", "err", err)
+		return 1
+	}
+	return 0
+}
+
+func (f *flags) register(app *kingpin.Application) {
+	app.Flag("config.file", "Configuration file. Without one, LLM_URL, LLM_MODEL and LLM_API_KEY name the endpoint.").StringVar(&f.configFile)
+	app.Flag("demo", "Start a simulated endpoint with a healthy and a degraded model, and probe both.").BoolVar(&f.demo)
+	app.Flag("probe.vantage", "Name of this prober's place. Probers with different names probe at different instants.").StringVar(&f.vantage)
+	app.Flag("probe.max-in-flight", "Bound on probes in flight; slots beyond it are skipped and counted. 0 is none.").Default("1000").IntVar(&f.maxInFlight)
+	app.Flag("probe.grace", "At shutdown, how long running probes may take to end by themselves.").Default("5s").DurationVar(&f.grace)
+	app.Flag("metrics.full", "Expose every failure reason from the start, and the full lists of classic histogram buckets.").BoolVar(&f.fullMetrics)
+	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.telemetryPath)
+	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&f.logLevel, "debug", "info", "warn", "error")
+	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").EnumVar(&f.logFormat, "logfmt", "json")
+	f.web = kingpinflag.AddFlags(app, ":10042")
+}
+
+// source returns where configurations come from, and what to close at the end.
+func (f *flags) source() (func() (*config.Config, error), io.Closer, error) {
+	switch {
+	case f.demo && f.configFile != "":
+		return nil, nil, errors.New("--demo and --config.file exclude each other")
+	case f.demo:
+		return startDemo()
+	case f.configFile != "":
+		return func() (*config.Config, error) { return config.Load(f.configFile) }, io.NopCloser(nil), nil
+	}
+	return fromEnv, io.NopCloser(nil), nil
+}
+
+func fromEnv() (*config.Config, error) {
+	cfg, ok, err := config.FromEnv(os.Getenv)
+	if err == nil && !ok {
+		err = errors.New("nothing to probe: give --config.file, or set LLM_URL and LLM_MODEL, or try --demo")
+	}
+	return cfg, err
+}
+
+// run runs the daemon until ctx ends. plain is the logger below logger.
+func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
+	load, closer, err := f.source()
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	d := newDaemon(f, load, logger)
+	defer d.close()
+	level.Info(logger).Log("msg", "starting goodput_exporter", "version", version.Info(), "build", version.BuildContext())
+	if err := d.reload(ctx); err != nil {
+		return err
+	}
+	server, err := newServer(d, f, plain)
+	if err != nil {
+		return err
+	}
+	var g run.Group
+	add := func(actor func(context.Context) error) {
+		ctx, cancel := context.WithCancel(ctx)
+		g.Add(func() error { return actor(ctx) }, func(error) { cancel() })
+	}
+	add(d.probe)
+	add(d.reloadOnSignal)
+	add(d.reloadOnChange)
+	g.Add(server.serve, server.stop)
+	if err := g.Run(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	level.Info(logger).Log("msg", "stopped")
+	return nil
+}
