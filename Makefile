@@ -1,0 +1,97 @@
+# goodput_exporter. Run `make` alone for the list of what can be made.
+#
+# run, build and test need nothing but Go, make, git and a POSIX shell. check installs what it needs beyond that
+# into .cache/, from Debian, npm and the Go module proxy.
+
+GO            ?= go
+BUILD         := build
+TOOLS         := $(CURDIR)/.cache/tools
+LLM_URL       ?=
+RUN_FLAGS     ?=
+TEST_FLAGS    ?=
+FUZZTIME      ?= 20s
+BENCH         ?= Accuracy
+BENCH_PACKAGE ?= ./probe/...
+BENCH_FLAGS   ?= -benchtime 1x -timeout 30m
+
+# The version is the newest heading with a number in the changelog, so that a clone without tags knows it; the
+# rest is the commit's, so that the same commit gives the same binary. Outside of git they are unknown.
+hash     := \#
+VERSION  := $(shell sed -n 's/^$(hash)$(hash) *\[*v*\([0-9][0-9A-Za-z.+-]*\).*/\1/p' CHANGELOG.md 2>/dev/null | head -n 1)
+REVISION := $(shell git rev-parse --verify -q HEAD 2>/dev/null)
+BRANCH   := $(shell git symbolic-ref -q --short HEAD 2>/dev/null)
+DATE     := $(shell git show -s --format=%cd --date=format:%Y%m%d-%H:%M:%S HEAD 2>/dev/null)
+PKG      := github.com/prometheus/common/version
+unknown   = $(if $(1),$(1),unknown)
+LDFLAGS  := -s -w \
+	-X $(PKG).Version=$(call unknown,$(VERSION)) \
+	-X $(PKG).Revision=$(call unknown,$(REVISION)) \
+	-X $(PKG).Branch=$(call unknown,$(BRANCH)) \
+	-X $(PKG).BuildDate=$(call unknown,$(DATE))
+
+# Go keeps its caches under HOME. Where there is none that it can write to, they go beside ours.
+ifneq ($(shell test -d "$$HOME" && test -w "$$HOME" && echo usable),usable)
+export GOPATH  ?= $(CURDIR)/.cache/go
+export GOCACHE ?= $(CURDIR)/.cache/go-build
+endif
+export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
+
+# gotest runs `go test` and counts; a shell without pipefail hands go's exit status down the pipe.
+gotest = { $(GO) test -json $(1); echo "exit $$?"; } 2>&1 | awk -f .ci/count.awk
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build run test check tools tidy lint race thirdparty bench fuzz fmt clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+build: ## build goodput_exporter and goodputctl into build/
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+
+run: build ## run the demo on :10042; with LLM_URL (LLM_MODEL, LLM_API_KEY) probe that endpoint instead
+	exec $(BUILD)/goodput_exporter $(if $(LLM_URL),,--demo) $(RUN_FLAGS)
+
+test: ## run the tests
+	@$(call gotest,$(TEST_FLAGS) ./...)
+
+check: tools tidy lint race thirdparty ## everything else: lint, race detector, third-party servers, promtool
+
+tools:
+	@TOOLS='$(TOOLS)' GO='$(GO)' sh .ci/install
+
+tidy:
+	@echo 'check: go.mod and go.sum are tidy'
+	@$(GO) mod tidy -diff
+
+lint: tools ## run golangci-lint
+	@echo 'check: golangci-lint'
+	@$(TOOLS)/bin/golangci-lint run --build-tags thirdparty ./...
+
+race: tools ## run the tests with the race detector
+	@echo 'check: the tests again, with the race detector'
+	@CGO_ENABLED=1 $(call gotest,-race $(TEST_FLAGS) ./...)
+
+thirdparty: tools build ## run the tests against aimock and nginx, and promtool on the live metrics
+	@echo 'check: tests against third-party servers'
+	@GOODPUTCTL='$(CURDIR)/$(BUILD)/goodputctl' GOODPUT_EXPORTER='$(CURDIR)/$(BUILD)/goodput_exporter' \
+		AIMOCK='$(TOOLS)/bin/aimock' NGINX='$(TOOLS)/bin/nginx' PROMTOOL='$(TOOLS)/bin/promtool' \
+		$(call gotest,-tags thirdparty -run ThirdParty -count 1 $(TEST_FLAGS) ./cmd/...)
+
+bench: ## measure accuracy and cost beside a plain client; BENCH is the pattern of the benchmarks
+	$(GO) test -run '^$$' -bench '$(BENCH)' $(BENCH_FLAGS) $(BENCH_PACKAGE)
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@$(GO) test -list '^Fuzz' ./... | \
+		awk '/^Fuzz/ { names[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+		while read -r package target; do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+		done
+
+fmt: tools ## format the code
+	$(TOOLS)/bin/golangci-lint fmt
+
+clean: ## remove what was built and installed
+	rm -rf $(BUILD)
+	if [ -d .cache ]; then chmod -R u+w .cache; fi # Go's module cache is read-only
+	rm -rf .cache
