@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +30,7 @@ type flags struct {
 	configFile    string
 	demo          bool
 	vantage       string
+	shard         string
 	maxInFlight   int
 	grace         time.Duration
 	fullMetrics   bool
@@ -52,6 +55,7 @@ func exitCode(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	app.Version(version.Print("goodput_exporter"))
 	app.HelpFlag.Short('h')
 	f.register(app)
+	app.Validate(func(*kingpin.Application) error { return f.check() })
 	_, err := app.Parse(args)
 	switch {
 	case exited >= 0: // --help, --version
@@ -73,6 +77,7 @@ func (f *flags) register(app *kingpin.Application) {
 	app.Flag("config.file", "Configuration file. Without one, LLM_URL, LLM_MODEL and LLM_API_KEY name the endpoint.").StringVar(&f.configFile)
 	app.Flag("demo", "Start a simulated endpoint with a healthy and a degraded model, and probe both.").BoolVar(&f.demo)
 	app.Flag("probe.vantage", "Name of this prober's place. Probers with different names probe at different instants.").StringVar(&f.vantage)
+	app.Flag("shard", "Probe only a share of the targets, as i/n: shard i, from 0, of n. Give each of n processes the same configuration.").StringVar(&f.shard)
 	app.Flag("probe.max-in-flight", "Bound on probes in flight; slots beyond it are skipped and counted. 0 is none.").Default("1000").IntVar(&f.maxInFlight)
 	app.Flag("probe.grace", "At shutdown, how long running probes may take to end by themselves.").Default("5s").DurationVar(&f.grace)
 	app.Flag("metrics.full", "Expose every failure reason from the start, and the full lists of classic histogram buckets.").BoolVar(&f.fullMetrics)
@@ -82,11 +87,42 @@ func (f *flags) register(app *kingpin.Application) {
 	f.web = kingpinflag.AddFlags(app, ":10042")
 }
 
+// check refuses flags that contradict each other, and paths that cannot be.
+func (f *flags) check() error {
+	switch p := f.telemetryPath; {
+	case f.demo && f.configFile != "":
+		return errors.New("--demo and --config.file exclude each other")
+	case !strings.HasPrefix(p, "/") || path.Clean(p) != p || strings.ContainsAny(p, "{} "):
+		return fmt.Errorf("--web.telemetry-path: %q is no path such as /metrics", p)
+	case p == "/config" || strings.HasPrefix(p, "/-/") || strings.HasPrefix(p, "/debug/"):
+		return fmt.Errorf("--web.telemetry-path: %q is the path of another page", p)
+	}
+	return nil
+}
+
 // source returns where configurations come from, and what to close at the end.
 func (f *flags) source() (func() (*config.Config, error), io.Closer, error) {
+	load, closer, err := f.wholeSource()
+	if err != nil || f.shard == "" {
+		return load, closer, err
+	}
+	shard, err := config.ParseShard(f.shard)
+	if err != nil {
+		_ = closer.Close()
+		return nil, nil, fmt.Errorf("--shard: %w", err)
+	}
+	return func() (*config.Config, error) {
+		cfg, err := load()
+		if err == nil {
+			cfg.Keep(shard)
+		}
+		return cfg, err
+	}, closer, nil
+}
+
+// wholeSource returns where configurations of all shards come from.
+func (f *flags) wholeSource() (func() (*config.Config, error), io.Closer, error) {
 	switch {
-	case f.demo && f.configFile != "":
-		return nil, nil, errors.New("--demo and --config.file exclude each other")
 	case f.demo:
 		return startDemo()
 	case f.configFile != "":
@@ -112,11 +148,14 @@ func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
 	defer closer.Close()
 	d := newDaemon(f, load, logger)
 	defer d.close()
+	hup := make(chan os.Signal, 1) // from the start to the end, because otherwise it kills
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	level.Info(logger).Log("msg", "starting goodput_exporter", "version", version.Info(), "build", version.BuildContext())
 	if err := d.reload(ctx); err != nil {
 		return err
 	}
-	server, err := newServer(d, f, plain)
+	server, err := newServer(ctx, d, f, plain)
 	if err != nil {
 		return err
 	}
@@ -125,8 +164,8 @@ func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
 		ctx, cancel := context.WithCancel(ctx)
 		g.Add(func() error { return actor(ctx) }, func(error) { cancel() })
 	}
-	add(d.probe)
-	add(d.reloadOnSignal)
+	add(func(ctx context.Context) error { return d.probe(ctx, server.listening) })
+	add(func(ctx context.Context) error { return d.reloadOnSignal(ctx, hup) })
 	add(d.reloadOnChange)
 	g.Add(server.serve, server.stop)
 	if err := g.Run(); err != nil && ctx.Err() == nil {

@@ -94,16 +94,25 @@ type openAIUsage struct {
 
 // openAIDecoder decodes the chunks of a stream or a whole answer.
 type openAIDecoder struct {
-	key  string // of the text in the chunks: "content" or "text"
-	tmpl template
+	tmpl  template
+	usage Usage // of the frame that the template fits last
+}
+
+// newOpenAIDecoder returns a decoder of chunks whose text stands under a key: "content" or "text".
+func newOpenAIDecoder(key string) *openAIDecoder {
+	return &openAIDecoder{tmpl: template{shape: &shape{
+		text:   key,
+		skips:  []string{"obfuscation", "total_tokens"},
+		counts: []string{"prompt_tokens", "completion_tokens"},
+	}}}
 }
 
 var doneData = []byte("[DONE]")
 
 // Decode implements Decoder.
 func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok {
-		return Event{Channels: Content, Text: text}, nil
+	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" {
+		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
 		return Event{Done: true}, nil
@@ -122,10 +131,18 @@ func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
 	if f.Whole && (ev.Channels != 0 || ev.Finish != "") {
 		ev.Answer, ev.Done = true, true
 	}
-	if ev.plain() && f.Event == "" {
-		d.tmpl.learn(f.Data, ev.Text, d.key, d.decode)
-	}
+	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
+}
+
+// cumulative returns the usage of the frame that the template fitted, nil where it carries none.
+func (d *openAIDecoder) cumulative() *Usage {
+	input, output := &d.tmpl.counts[0], &d.tmpl.counts[1]
+	if *input < 0 && *output < 0 {
+		return nil
+	}
+	d.usage = Usage{Input: known(input), Output: known(output)}
+	return &d.usage
 }
 
 func (d *openAIDecoder) decode(data []byte) (Event, error) {

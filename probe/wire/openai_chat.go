@@ -20,5 +20,5 @@ func (openAIChat) URL(base *url.URL, _ Request) *url.URL {
 
 // Decoder implements Protocol.
 func (openAIChat) Decoder() Decoder {
-	return &openAIDecoder{key: "content"}
+	return newOpenAIDecoder("content")
 }

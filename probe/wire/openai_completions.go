@@ -29,5 +29,5 @@ func (openAICompletions) URL(base *url.URL, _ Request) *url.URL {
 
 // Decoder implements Protocol.
 func (openAICompletions) Decoder() Decoder {
-	return &openAIDecoder{key: "text"}
+	return newOpenAIDecoder("text")
 }

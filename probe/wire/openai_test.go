@@ -107,6 +107,12 @@ func TestTemplateEqualsDecoding(t *testing.T) {
 		`{"id":"c1","choices":[{"index":0,"delta":{"content":"a","x":"b"},"finish_reason":null}],"usage":null}`,
 		`{"id":"c1","choices":[{"index":0,"delta":{"content":"b","reasoning":"b"},"finish_reason":null}],"usage":null}`,
 		`{"id":"other","choices":[{"index":0,"delta":{"content":"moss"}}]}`,
+		`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":8,"completion_tokens":1,"total_tokens":9}}`,
+		`{"choices":[{"delta":{"content":"b"}}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}`,
+		`{"choices":[{"delta":{"content":"b"}}],"usage":{"prompt_tokens":8,"completion_tokens":2.5,"total_tokens":10}}`,
+		`{"choices":[{"delta":{"content":"b"}}],"usage":{"prompt_tokens":8,"completion_tokens":-2,"total_tokens":10}}`,
+		`{"choices":[{"delta":{"content":"c"}}],"obfuscation":"aa"}`, `{"choices":[{"delta":{"content":"d"}}],"obfuscation":"bcd"}`,
+		`{"choices":[{"delta":{"content":"d"}}],"obfuscation":"b\"d"}`,
 		`{"id": "other", "choices": [{"delta": {"content": "spaced"}}]}`, `{"id": "other", "choices": [{"delta": {"content": "more"}}]}`,
 		chunk("again"), chunk("and again"),
 	}
@@ -131,6 +137,10 @@ func TestTemplateIsUsed(t *testing.T) {
 		"chat":        {"openai-chat", `{"id":"c1","choices":[{"delta":{"content":"%s"},"finish_reason":null}]}`},
 		"with spaces": {"openai-chat", `{"id": "c1", "choices": [{"delta": {"content": "%s"}}]}`},
 		"completions": {"openai-completions", `{"choices":[{"index":0,"text":"%s","finish_reason":null}]}`},
+		"cumulative usage": {
+			"openai-chat", `{"choices":[{"delta":{"content":"%s"}}],"usage":{"prompt_tokens":7,"total_tokens":8,"completion_tokens":1}}`,
+		},
+		"padding": {"openai-chat", `{"choices":[{"delta":{"content":"%s"}}],"obfuscation":"x1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Lookup(tc.decoder)

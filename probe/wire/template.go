@@ -3,67 +3,237 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strconv"
 )
 
 // template recognises the frames that make up nearly all of a stream, without decoding them: those that equal one
-// that was decoded before but for the text in one JSON string. That is exact, not a guess: the bytes before and
-// after the text are the same, and the text itself can end nowhere else.
+// that was decoded before, but for a few values whose meaning is known. That is exact, not a guess: every byte that
+// could mean something else is compared, and a template is proved by decoding before it is used.
 //
 // Decoding every event costs several times what all the rest of a probe does.
 type template struct {
-	prefix, suffix []byte
-	misses         int // frames in a row that were learned in vain
+	shape  *shape
+	parts  []part
+	tail   []byte // after the last slot
+	counts []int  // values of the slots of kind count, by their place in shape.counts; -1: not in the frame
+	misses int    // frames in a row that were learned in vain
 }
+
+// shape says which values may differ between the frames of one template.
+type shape struct {
+	text   string   // key of the visible text
+	skips  []string // keys of values that say nothing: ids, times, indices, padding
+	counts []string // keys of numbers that the usage is made of
+}
+
+// part is a run of fixed bytes and the slot behind it.
+type part struct {
+	fixed []byte
+	slot  slot
+	count int // of slotCount: place in shape.counts
+}
+
+type slot int
+
+const (
+	slotText   slot = iota // a string without escapes: the text
+	slotString             // a string without escapes, skipped
+	slotNumber             // a number, skipped
+	slotCount              // a number of tokens
+)
 
 // maxMisses is how often in a row a template is learned anew before it is given up: some servers send frames that
 // differ each time.
 const maxMisses = 8
 
-// match returns the text of a frame that fits the template.
-func (t *template) match(data []byte) ([]byte, bool) {
-	if len(t.prefix) == 0 || len(data) <= len(t.prefix)+len(t.suffix) ||
-		!bytes.HasPrefix(data, t.prefix) || !bytes.HasSuffix(data, t.suffix) {
+// match returns the text of a frame that fits the template. The counts are then those of the frame.
+func (t *template) match(data []byte) (text []byte, ok bool) {
+	if len(t.parts) == 0 {
 		return nil, false
 	}
-	text := data[len(t.prefix) : len(data)-len(t.suffix)]
-	for _, c := range text {
-		if c == '"' || c == '\\' || c < ' ' {
+	for i := range t.parts {
+		p := &t.parts[i]
+		if !bytes.HasPrefix(data, p.fixed) {
 			return nil, false
 		}
+		data = data[len(p.fixed):]
+		n := p.slot.length(data)
+		if n < 0 {
+			return nil, false
+		}
+		switch p.slot {
+		case slotText:
+			text = data[:n]
+		case slotCount:
+			v, err := strconv.Atoi(string(data[:n]))
+			if err != nil || v < 0 {
+				return nil, false
+			}
+			t.counts[p.count] = v
+		case slotString, slotNumber:
+		}
+		data = data[n:]
+	}
+	if !bytes.Equal(data, t.tail) || len(text) == 0 {
+		return nil, false
 	}
 	t.misses = 0
 	return text, true
 }
 
-// learn makes a template of a decoded frame whose only matter is text, the value of key. The proof is in the
-// test: the frame with another text must say the same with that text.
-func (t *template) learn(data, text []byte, key string, decode func([]byte) (Event, error)) {
-	if t.misses >= maxMisses {
+// length returns the length of the value at the beginning of data, without its quotes, or -1 where it is none that
+// the slot takes.
+func (s slot) length(data []byte) int {
+	if s == slotNumber || s == slotCount {
+		n := 0
+		for n < len(data) && isNumeric(data[n]) {
+			n++
+		}
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	end := bytes.IndexByte(data, '"')
+	if end < 0 {
+		return -1
+	}
+	for _, c := range data[:end] {
+		if c == '\\' || c < ' ' {
+			return -1
+		}
+	}
+	return end
+}
+
+func isNumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
+
+// learn makes a template of a decoded frame that is visible text, and usage where the shape has counts, and nothing
+// else. The proof: the same frame with other values in all slots must decode to those values.
+func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, error)) {
+	if t.misses >= maxMisses || !ev.plain() {
 		return
 	}
 	t.misses++
-	literal, err := json.Marshal(string(text))
-	if err != nil {
+	parts, tail, ok := t.shape.cut(data, ev.Text)
+	if !ok {
 		return
 	}
-	for _, sep := range []string{":", ": "} {
-		at := bytes.Index(data, append([]byte(`"`+key+`"`+sep), literal...))
-		if at < 0 {
-			continue
+	const otherText, otherNumber = "another text", 70
+	var other []byte
+	for _, p := range parts {
+		other = append(other, p.fixed...)
+		if p.slot == slotText || p.slot == slotString {
+			other = append(other, otherText...)
+		} else {
+			other = strconv.AppendInt(other, otherNumber, 10)
 		}
-		begin := at + len(key) + 2 + len(sep) + 1
-		end := begin + len(literal) - 2
-		prefix, suffix := bytes.Clone(data[:begin]), bytes.Clone(data[end:])
-		const other = "another text"
-		ev, err := decode(bytes.Join([][]byte{prefix, []byte(other), suffix}, nil))
-		if err == nil && ev.plain() && string(ev.Text) == other {
-			t.prefix, t.suffix = prefix, suffix
-		}
+	}
+	got, err := decode(append(other, tail...))
+	if err != nil || !got.plain() || string(got.Text) != otherText {
 		return
 	}
+	t.parts, t.tail = parts, bytes.Clone(tail)
+	t.counts = slices.Repeat([]int{-1}, len(t.shape.counts))
 }
 
-// plain reports whether an event is visible text and nothing else.
+// plain reports whether an event is visible text, with or without usage, and nothing else.
 func (e *Event) plain() bool {
-	return e.Channels == Content && len(e.Text) > 0 && e.Finish == "" && !e.Done && !e.Answer && e.Usage == nil && e.Error == nil
+	return e.Channels == Content && len(e.Text) > 0 && e.Finish == "" && !e.Done && !e.Answer && e.Error == nil
+}
+
+// cut cuts a JSON document at the values that may differ. False: the text is not in it as it stands.
+func (s *shape) cut(data, text []byte) (parts []part, tail []byte, ok bool) {
+	literal, err := json.Marshal(string(text))
+	if err != nil {
+		return nil, nil, false
+	}
+	from := 0
+	add := func(kind slot, begin, end, count int) {
+		parts = append(parts, part{bytes.Clone(data[from:begin]), kind, count})
+		from = end
+	}
+	for at := 0; at < len(data); {
+		key, value, next := nextKey(data, at)
+		if key == nil {
+			break
+		}
+		at = next
+		n := valueLength(data[value:])
+		isString := n > 0 && data[value] == '"'
+		isNumber := n > 0 && isNumeric(data[value])
+		count := slices.Index(s.counts, string(key))
+		switch {
+		case !ok && string(key) == s.text && bytes.Equal(data[value:value+n], literal):
+			add(slotText, value+1, value+n-1, 0)
+			ok = true
+		case isString && slices.Contains(s.skips, string(key)):
+			add(slotString, value+1, value+n-1, 0)
+		case isNumber && slices.Contains(s.skips, string(key)):
+			add(slotNumber, value, value+n, 0)
+		case isNumber && count >= 0:
+			add(slotCount, value, value+n, count)
+		case !isString:
+			continue // look inside objects and lists
+		}
+		at = value + n
+	}
+	return parts, data[from:], ok
+}
+
+// nextKey returns the first key at or after at, where its value begins, and where to look for the next key. A nil key:
+// there is none. data must be valid JSON.
+func nextKey(data []byte, at int) (key []byte, value, next int) {
+	for at < len(data) {
+		open := bytes.IndexByte(data[at:], '"')
+		if open < 0 {
+			return nil, 0, 0
+		}
+		begin := at + open
+		end := begin + stringLength(data[begin:])
+		at = end
+		for at < len(data) && (data[at] == ' ' || data[at] == '\t' || data[at] == '\n' || data[at] == '\r') {
+			at++
+		}
+		if at >= len(data) || data[at] != ':' {
+			continue // a string that is a value
+		}
+		at++
+		for at < len(data) && (data[at] == ' ' || data[at] == '\t' || data[at] == '\n' || data[at] == '\r') {
+			at++
+		}
+		return data[begin+1 : end-1], at, at
+	}
+	return nil, 0, 0
+}
+
+// stringLength returns the length of the JSON string at the beginning of data, quotes included.
+func stringLength(data []byte) int {
+	for i := 1; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// valueLength returns the length of the string or number at the beginning of data, 0 where it is something else.
+func valueLength(data []byte) int {
+	switch {
+	case len(data) == 0:
+		return 0
+	case data[0] == '"':
+		return stringLength(data)
+	}
+	n := 0
+	for n < len(data) && isNumeric(data[n]) {
+		n++
+	}
+	return n
 }

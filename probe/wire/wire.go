@@ -96,6 +96,14 @@ type Usage struct {
 	Input, Output, CachedInput, Reasoning *int
 }
 
+// known returns a count that a template holds, nil where it is not in the frame.
+func known(n *int) *int {
+	if *n < 0 {
+		return nil
+	}
+	return n
+}
+
 // Error is an error that a server told in a body.
 type Error struct {
 	Status     int // the HTTP status that says the same; 0 where nothing tells
