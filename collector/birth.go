@@ -100,6 +100,7 @@ func (m *seriesMetrics) createFigures(stream bool) {
 	for _, name := range probe.PhaseNames {
 		m.phases[name] = m.histogram(f.phase, string(name))
 	}
+	m.server = map[probe.ServerKind]*histogram{}
 	m.ownLag = m.histogram(f.ownLag)
 }
 

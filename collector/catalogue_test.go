@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -78,7 +79,9 @@ func newCatalogueCollector() *Collector {
 	s.Target.Price = &config.Price{Input: 0.6, Output: 2.4}
 	c.Update(testConfig(s))
 	c.ReloadSucceeded(sentAt)
-	c.Series(s.Key()).Observe(goodResult())
+	r := goodResult()
+	r.ServerTimes = []probe.ServerTime{{Kind: "queue", Took: time.Millisecond}}
+	c.Series(s.Key()).Observe(r)
 	return c
 }
 

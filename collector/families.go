@@ -30,6 +30,7 @@ type families struct {
 	lastProbe, lastGood, inFlight  *family
 	ttft, firstAnswer, tpot        *family
 	gap, stall, duration, phase    *family
+	server                         *family
 	inputTokens, outputTokens      *family
 	goodOutputTokens, usageMissing *family
 	cachedTokens, reasoningTokens  *family
@@ -111,6 +112,8 @@ func (f *families) addFigures() {
 		"The longest chunk gap of an attempt.", gapBuckets)
 	f.duration = f.histogram("goodput_request_duration_seconds",
 		"From the send to the end of the answer, or to the failure.", durationBuckets, "result")
+	f.server = f.histogram("goodput_server_duration_seconds",
+		"What the server says of its own times, where it does: beside the figures, network time and server time can be told apart.", phaseBuckets, "kind")
 	f.phase = f.histogram("goodput_phase_duration_seconds",
 		"The parts of the way to the first byte of the response. A reused connection has no dns, connect and tls.", phaseBuckets, "phase")
 }

@@ -124,6 +124,14 @@ func (m *seriesMetrics) observeFigures(r *probe.Result) {
 			phase.observe(p.Duration.Seconds())
 		}
 	}
+	for _, t := range r.ServerTimes {
+		h, ok := m.server[t.Kind]
+		if !ok {
+			h = m.histogram(m.families.server, string(t.Kind))
+			m.server[t.Kind] = h
+		}
+		h.observe(t.Took.Seconds())
+	}
 	if r.OwnLag != nil {
 		m.ownLag.observe(r.OwnLag.Seconds())
 	}

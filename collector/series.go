@@ -139,6 +139,7 @@ type seriesMetrics struct {
 	ttft, firstAnswer, tpot, gap, stall *histogram // nil where answers are not streamed
 	durationOK, durationFailed          *histogram
 	phases                              map[probe.PhaseName]*histogram
+	server                              map[probe.ServerKind]*histogram // those that the server has told
 
 	inputTokens, outputTokens, goodOutputTokens *scalar
 	cachedTokens, reasoningTokens, usageMissing *scalar

@@ -142,6 +142,9 @@ func (b *builder) addTarget(t *Target, r report) {
 // addSeries takes the report of the scenario and that of the place which makes a series of it.
 func (b *builder) addSeries(s *Series, r, entry report) {
 	s.Scenario.setDefaults()
+	if slices.Contains(wholeProtocols, s.Target.Protocol) {
+		s.Scenario.Stream = false
+	}
 	s.Scenario.check(r)
 	first, taken := b.keys[s.Key()]
 	switch {

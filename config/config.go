@@ -50,6 +50,7 @@ type Target struct {
 	Provider       string            // free text for goodput_target_info, such as "vllm"
 	Labels         map[string]string // only those that the target has
 	HTTP           promconfig.HTTPClientConfig
+	Bearer         bool // credentials go as a bearer token, also where the protocol has a header of its own for keys
 	Connection     Connection
 	MaxTokensField string         // name of the request's limit: "max_tokens" or "max_completion_tokens"
 	ExtraBody      map[string]any // merged into the request's JSON body

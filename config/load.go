@@ -181,7 +181,7 @@ func (l *loader) addTargets(src *source, path string, targets []*targetYAML) {
 func (raw *targetYAML) target() *Target {
 	t := &Target{
 		Name: raw.Name, Protocol: raw.Protocol, URL: raw.URL, Model: raw.Model, Provider: raw.Provider,
-		Labels: raw.Labels, HTTP: raw.HTTP, Connection: raw.Connection, MaxTokensField: raw.MaxTokensField,
+		Labels: raw.Labels, HTTP: raw.HTTP, Bearer: raw.Bearer, Connection: raw.Connection, MaxTokensField: raw.MaxTokensField,
 		ExtraBody: raw.ExtraBody, Budget: Budget(raw.Budget),
 	}
 	if raw.Price != nil {

@@ -52,6 +52,7 @@ type targetView struct {
 	Provider       string                      `yaml:"provider,omitempty"`
 	Labels         map[string]string           `yaml:"labels,omitempty"`
 	HTTP           promconfig.HTTPClientConfig `yaml:"http"`
+	Bearer         bool                        `yaml:"bearer,omitempty"`
 	Connection     Connection                  `yaml:"connection"`
 	MaxTokensField string                      `yaml:"max_tokens_field"`
 	ExtraBody      map[string]any              `yaml:"extra_body,omitempty"`
@@ -93,7 +94,7 @@ type promptsView struct {
 func viewTarget(t *Target) targetView {
 	v := targetView{
 		Name: t.Name, Protocol: t.Protocol, URL: maskURL(t.URL), Model: t.Model, Provider: t.Provider, Labels: t.Labels,
-		HTTP: maskHTTP(t.HTTP), Connection: t.Connection, MaxTokensField: t.MaxTokensField,
+		HTTP: maskHTTP(t.HTTP), Bearer: t.Bearer, Connection: t.Connection, MaxTokensField: t.MaxTokensField,
 		ExtraBody: maskBody(t.ExtraBody), Budget: budgetView(t.Budget),
 	}
 	if t.Price != nil {

@@ -13,14 +13,20 @@ import (
 
 // Protocols lists the protocols of this build. It must equal the table of probe/wire, which has a test for that:
 // this package cannot import it.
-var Protocols = []string{"openai-chat", "openai-completions"}
+var Protocols = []string{
+	"anthropic-messages", "azure-openai", "bedrock-converse", "cohere", "gemini", "ollama", "openai-chat",
+	"openai-completions", "openai-embeddings", "openai-responses", "rerank", "tgi",
+}
+
+// wholeProtocols are those whose answers are never streamed.
+var wholeProtocols = []string{"openai-embeddings", "rerank"}
 
 // MinInterval is the shortest interval: what is more often than this is a load test.
 const MinInterval = time.Second
 
 // reservedLabels are those that our metrics, Prometheus or its scrape configuration set.
 var reservedLabels = []string{
-	"target", "model", "scenario", "slo", "result", "outcome", "reason", "phase", "unit",
+	"target", "model", "scenario", "slo", "result", "outcome", "reason", "phase", "kind", "unit",
 	"protocol", "provider", "url_host", "le", "quantile", "job", "instance",
 }
 

@@ -198,6 +198,7 @@ type targetYAML struct {
 	Scenarios      []*entryYAML                `yaml:"scenarios"`
 	Labels         map[string]string           `yaml:"labels"`
 	HTTP           promconfig.HTTPClientConfig `yaml:"http"`
+	Bearer         bool                        `yaml:"bearer"`
 	Connection     Connection                  `yaml:"connection"`
 	MaxTokensField string                      `yaml:"max_tokens_field"`
 	ExtraBody      map[string]any              `yaml:"extra_body"`

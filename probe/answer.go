@@ -12,9 +12,10 @@ import (
 const MaxText = 1 << 20
 
 const (
-	// burst is the longest time in which token events that were held back and let go together can arrive. No
-	// model makes tokens that fast.
-	burst = time.Millisecond
+	// burst is the longest time in which token events that were held back and let go together can arrive, or
+	// burstGap for each of them where they are many. No model makes tokens that fast.
+	burst    = time.Millisecond
+	burstGap = 50 * time.Microsecond
 	// noticeable is the least lateness of a read that may have merged what arrived apart.
 	noticeable = 5 * time.Millisecond
 )
@@ -28,18 +29,22 @@ type answer struct {
 	first, firstAnswer, last time.Time
 	gaps                     []time.Duration
 
-	kind     stream.Kind
-	finish   string
-	finishAt time.Time
-	finishes int
-	limited  bool // by the token limit
-	filtered bool
-	done     bool
-	whole    bool // an answer that is no stream
-	cut      bool // a whole answer that ends in the midst
-	usage    *wire.Usage
-	err      *wire.Error
-	errAt    time.Time
+	kind      stream.Kind
+	finish    string
+	finishAt  time.Time
+	finishes  int
+	limited   bool // by the token limit
+	filtered  bool
+	refused   bool // by the finish
+	done      bool
+	doneAt    time.Time
+	whole     bool // an answer that is no stream
+	tokenless bool // one that has no tokens by its nature
+	server    []wire.ServerTime
+	cut       bool       // a whole answer that ends in the midst
+	usage     wire.Usage // of each count the last report
+	err       *wire.Error
+	errAt     time.Time
 
 	read      int // number of the read that the last token event came in
 	kernel    bool
@@ -48,7 +53,7 @@ type answer struct {
 }
 
 // add takes one event, which came in the read of that number.
-func (a *answer) add(ev wire.Event, at arrival.Stamp, read int) {
+func (a *answer) add(ev *wire.Event, at arrival.Stamp, read int) {
 	if ev.Channels != 0 {
 		a.addToken(ev, at, read)
 	}
@@ -59,18 +64,40 @@ func (a *answer) add(ev wire.Event, at arrival.Stamp, read int) {
 		}
 		a.limited = a.limited || ev.Limited
 		a.filtered = a.filtered || ev.Filtered
+		a.refused = a.refused || ev.Refused
 	}
-	a.done = a.done || ev.Done
+	if ev.Done && !a.done {
+		a.done, a.doneAt = true, at.At
+	}
 	a.whole = a.whole || ev.Answer
+	a.tokenless = a.tokenless || ev.Tokenless
+	a.server = append(a.server, ev.Server...)
 	if ev.Usage != nil {
-		a.usage = ev.Usage // the last one wins: usage is cumulative
+		a.addUsage(ev.Usage)
 	}
 	if ev.Error != nil && a.err == nil {
 		a.err, a.errAt = ev.Error, at.At
 	}
 }
 
-func (a *answer) addToken(ev wire.Event, at arrival.Stamp, read int) {
+// addUsage takes a report of usage. The last one wins, since usage is cumulative; but one that leaves a count out does
+// not take back what was reported of it before.
+func (a *answer) addUsage(u *wire.Usage) {
+	for _, c := range []struct {
+		from *int
+		to   **int
+	}{
+		{u.Input, &a.usage.Input}, {u.Output, &a.usage.Output},
+		{u.CachedInput, &a.usage.CachedInput}, {u.Reasoning, &a.usage.Reasoning},
+	} {
+		if c.from != nil {
+			n := *c.from // which the decoder may use again
+			*c.to = &n
+		}
+	}
+}
+
+func (a *answer) addToken(ev *wire.Event, at arrival.Stamp, read int) {
 	a.tokens++
 	a.channels |= ev.Channels
 	if len(a.text)+len(ev.Text) <= MaxText {
@@ -97,13 +124,16 @@ func (a *answer) addToken(ev wire.Event, at arrival.Stamp, read int) {
 func (a *answer) over() bool { return a.finish != "" || a.done }
 
 // buffered reports whether token events that belong apart all arrived at once.
-func (a *answer) buffered() bool { return a.tokens > 1 && a.last.Sub(a.first) < burst }
+func (a *answer) buffered() bool {
+	return a.tokens > 1 && a.last.Sub(a.first) < max(burst, time.Duration(a.tokens)*burstGap)
+}
 
 // report writes what the answer tells into a result. maxTokens is the limit that was asked for; 0 is none.
 func (a *answer) report(r *Result, start time.Time, maxTokens int) {
 	r.Text = string(a.text)
 	r.FinishReason = a.finish
 	r.TokenEvents = a.tokens
+	r.ServerTimes = append(r.ServerTimes, a.server...)
 	a.reportTokens(r, maxTokens)
 	if a.tokens == 0 {
 		return
@@ -137,9 +167,6 @@ func (a *answer) reportTokens(r *Result, maxTokens int) {
 		r.OutputTokens, r.OutputTokensSource = &n, TokensCounted
 	}
 	u := a.usage
-	if u == nil {
-		return
-	}
 	r.InputTokens, r.CachedInputTokens, r.ReasoningTokens = notNegative(u.Input), notNegative(u.CachedInput), notNegative(u.Reasoning)
 	if u.Output == nil {
 		return
@@ -175,8 +202,12 @@ func (a *answer) tpot(n *int) *time.Duration {
 	return &d
 }
 
-// end returns the instant at which an answer was complete: its last token or its finish, whichever is later.
+// end returns the instant at which an answer was complete: its last token or its finish, whichever is later; of an
+// answer without either, its end.
 func (a *answer) end() time.Time {
+	if a.tokenless {
+		return a.doneAt
+	}
 	if a.finishAt.After(a.last) {
 		return a.finishAt
 	}
@@ -195,9 +226,11 @@ func notNegative(n *int) *int {
 	return n
 }
 
-// hidTokens reports whether the server says that it made tokens although it showed none: hidden reasoning.
+// hidTokens reports whether the server made tokens that it does not show: reasoning by its own account, or what the
+// token limit cut before there was anything to show. A count alone says nothing: many servers count the end as a token.
 func (a *answer) hidTokens() bool {
-	return a.usage != nil && a.usage.Output != nil && *a.usage.Output > 0
+	u := a.usage
+	return u.Output != nil && *u.Output > 0 && (a.limited || u.Reasoning != nil && *u.Reasoning > 0)
 }
 
 // onlyReasoning reports whether the answer shows nothing but reasoning, or hides even that.

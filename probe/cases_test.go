@@ -21,12 +21,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// casesFile holds scripted answers of real servers, with the verdict that each must get.
-const casesFile = "probetest/testdata/cases.yaml"
+// casesFile holds scripted answers of real servers, with the verdict that each must get; moreCasesFile variants of their
+// kinds.
+const (
+	casesFile     = "probetest/testdata/cases.yaml"
+	moreCasesFile = "probetest/testdata/more_cases.yaml"
+)
 
 // TestCases plays every case over real sockets. Each reaches its verdict over plain connections and over TLS.
-func TestCases(t *testing.T) {
-	cases, err := probetest.LoadCases(casesFile)
+func TestCases(t *testing.T) { playAll(t, casesFile, false, true) }
+
+// TestMoreCases plays the variants, over TLS only where they need it.
+func TestMoreCases(t *testing.T) { playAll(t, moreCasesFile, false) }
+
+func playAll(t *testing.T, file string, overTLS ...bool) {
+	t.Helper()
+	cases, err := probetest.LoadCases(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +44,11 @@ func TestCases(t *testing.T) {
 		if !slices.Contains(wire.Names(), c.Protocol) {
 			continue
 		}
-		for _, tls := range []bool{false, true} {
-			if c.HTTP2() && !tls {
-				continue
-			}
+		connections := overTLS
+		if c.HTTP2() {
+			connections = []bool{true}
+		}
+		for _, tls := range connections {
 			t.Run(fmt.Sprintf("%s tls=%v %s", c.ID, tls, c.Title), func(t *testing.T) {
 				t.Parallel()
 				play(t, c, tls)
@@ -85,6 +96,7 @@ func caseSeries(t *testing.T, c probetest.Case, p *probetest.Player) *config.Ser
 	sc.FirstTokenTimeout = min(milliseconds(c.Limits.FirstTokenMS), sc.Timeout)
 	sc.IdleTimeout = min(milliseconds(c.Limits.IdleMS), sc.Timeout)
 	sc.RequireText = slices.Contains(c.Needs, "require_text")
+	sc.AcceptNotStreamed = slices.Contains(c.Needs, "accept_not_streamed")
 	sc.SLO = config.SLO{Objective: 0.99}
 	for name, limit := range map[string]float64{
 		config.CriterionTTFT: float64(c.SLO.TTFTMS), config.CriterionTPOT: float64(c.SLO.TPOTMS), config.CriterionE2E: float64(c.SLO.E2EMS),
@@ -93,10 +105,15 @@ func caseSeries(t *testing.T, c probetest.Case, p *probetest.Player) *config.Ser
 			sc.SLO.Criteria = append(sc.SLO.Criteria, config.Criterion{Name: name, Limit: milliseconds(limit)})
 		}
 	}
+	if len(sc.SLO.Criteria) > 0 { // as on the command line
+		sc.SLO.Criteria = append(sc.SLO.Criteria, config.Criterion{Name: config.CriterionComplete})
+	}
 	return s
 }
 
-func milliseconds[N int | float64](n N) time.Duration { return time.Duration(float64(n) * float64(time.Millisecond)) }
+func milliseconds[N int | float64](n N) time.Duration {
+	return time.Duration(float64(n) * float64(time.Millisecond))
+}
 
 // probeSeries probes a series a number of times in a row.
 func probeSeries(t *testing.T, s *config.Series, count int) []*probe.Result {

@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,7 +16,6 @@ import (
 	"syscall"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/oauth2"
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe/arrival"
@@ -64,9 +65,10 @@ func waitedFor(ex *arrival.Exchange) Reason {
 	return ReasonConnect
 }
 
-// ofTransport classifies the error of a request that got no response headers.
+// ofTransport classifies the error of a request that got no response headers. What went wrong before a connection was
+// asked for, such as a secret file that cannot be read, is the prober's own.
 func ofTransport(err error, ex *arrival.Exchange) *failure {
-	if isLocal(err) {
+	if isLocal(err) || !ex.Asked() {
 		return fail(LocalError, "", err)
 	}
 	var dns *net.DNSError
@@ -74,13 +76,13 @@ func ofTransport(err error, ex *arrival.Exchange) *failure {
 	switch {
 	case errors.As(err, &dns):
 		return fail(ConnectionError, ReasonDNS, err)
-	case errors.As(err, &op) && op.Op == "proxyconnect":
+	case errors.As(err, &op) && op.Op == "proxyconnect", endedAtProxy(ex):
 		return fail(ConnectionError, ReasonProxy, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(ConnectionError, ReasonRefused, err)
 	case isTLS(err):
 		return fail(ConnectionError, ReasonTLS, err)
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), isH2Reset(err):
 		return fail(ConnectionError, ReasonReset, err)
 	case errors.Is(err, syscall.ETIMEDOUT), isTimeout(err):
 		return fail(Timeout, waitedFor(ex), err)
@@ -88,10 +90,18 @@ func ofTransport(err error, ex *arrival.Exchange) *failure {
 		return fail(ConnectionError, ReasonUnreachable, err)
 	case ex.Begun(arrival.TLS) && waitedFor(ex) == ReasonTLS:
 		return fail(ConnectionError, ReasonTLS, err)
-	case isClosed(err):
+	case isClosed(err), isGoAway(err):
 		return fail(ConnectionError, ReasonClosed, err)
 	}
 	return fail(ConnectionError, ReasonProtocol, err)
+}
+
+// endedAtProxy reports whether an exchange got as far as a connection that it could not use, and not to TLS: that is
+// the proxy's, which would not connect on to the endpoint.
+func endedAtProxy(ex *arrival.Exchange) bool {
+	_, dialed := ex.Took(arrival.Connect)
+	connected, _ := ex.Connected()
+	return dialed && !connected && !ex.Begun(arrival.TLS)
 }
 
 // isLocal tells the prober's own failures from the endpoint's.
@@ -103,9 +113,12 @@ func isLocal(err error) bool {
 			return true
 		}
 	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) && strings.Contains(dns.Err, syscall.EMFILE.Error()) { // the text is all that it keeps
+		return true
+	}
 	var file *fs.PathError
-	var token *oauth2.RetrieveError
-	return errors.Is(err, config.ErrUnset) || errors.As(err, &file) || errors.As(err, &token)
+	return errors.Is(err, config.ErrUnset) || errors.As(err, &file)
 }
 
 func isTLS(err error) bool {
@@ -134,12 +147,27 @@ func isClosed(err error) bool {
 		strings.Contains(err.Error(), "server closed idle connection")
 }
 
+// isH2Reset and isGoAway tell what HTTP/2 says by frames. net/http hides the error where it could not send the
+// request's body again.
+func isH2Reset(err error) bool {
+	var h2 http2.StreamError
+	return errors.As(err, &h2) || strings.Contains(err.Error(), "stream error: stream ID")
+}
+
+func isGoAway(err error) bool { return strings.Contains(err.Error(), "GOAWAY") }
+
+// isEncoding tells a body that is not encoded as its head says.
+func isEncoding(err error) bool {
+	var corrupt flate.CorruptInputError
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
+}
+
 // isStale reports whether err is what a kept-alive connection gives that was closed before a response byte.
 func isStale(err error, ex *arrival.Exchange) bool {
 	_, reused := ex.Connected()
 	_, answered := ex.FirstByte()
 	return reused && !answered &&
-		(isClosed(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+		(isClosed(err) || isGoAway(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
 // ofBody classifies an error inside the body.
@@ -148,13 +176,17 @@ func ofBody(err error) *failure {
 	switch {
 	case errors.Is(err, stream.ErrTooLarge):
 		return fail(InvalidResponse, ReasonEventTooLarge, err)
-	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrCut):
+	case errors.Is(err, stream.ErrCRC):
+		return fail(InvalidResponse, ReasonCRC, err)
+	case errors.Is(err, wire.ErrCheck):
+		return fail(InvalidResponse, ReasonContentCheck, err)
+	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrCut), isEncoding(err):
 		return fail(InvalidResponse, ReasonMalformed, err)
 	case isLocal(err):
 		return fail(LocalError, "", err)
 	case errors.As(err, &h2):
 		return fail(Interrupted, h2Reason(h2.Code), err)
-	case strings.Contains(err.Error(), "GOAWAY"):
+	case isGoAway(err):
 		return fail(Interrupted, ReasonH2GoAway, err)
 	case errors.Is(err, syscall.ECONNRESET):
 		return fail(Interrupted, ReasonReset, err)
@@ -235,6 +267,10 @@ func ofEnd(a *answer, streamed, acceptWhole bool) *failure {
 		return fail(InvalidResponse, ReasonHTML, errors.New("the answer is an HTML page"))
 	case a.kind == stream.Nothing:
 		return fail(InvalidResponse, ReasonEmpty, errors.New("the body is empty"))
+	case a.kind == stream.Unknown:
+		return fail(InvalidResponse, ReasonMalformed, errors.New("the answer is neither a stream nor JSON"))
+	case a.kind == stream.Events && !streamed:
+		return fail(InvalidResponse, ReasonMalformed, errors.New("a whole answer was asked for, but a stream came"))
 	case a.kind == stream.JSON && !a.over() && !a.cut:
 		return fail(InvalidResponse, ReasonMalformed, errors.New("the answer is JSON, but no answer of the protocol"))
 	case streamed && a.whole && !acceptWhole:
@@ -245,7 +281,9 @@ func ofEnd(a *answer, streamed, acceptWhole bool) *failure {
 		return fail(ContentFiltered, ReasonFilter, fmt.Errorf("the answer ended with %s", a.finish))
 	case a.channels == wire.Refusal:
 		return fail(ContentFiltered, ReasonRefusal, errors.New("the model refused"))
-	case a.tokens == 0 && !a.hidTokens():
+	case a.refused:
+		return fail(ContentFiltered, ReasonRefusal, fmt.Errorf("the answer ended with %s", a.finish))
+	case a.tokens == 0 && !a.tokenless && !a.hidTokens():
 		return fail(InvalidResponse, ReasonEmpty, errors.New("the answer has no tokens"))
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 func (a *attempt) conclude(f *failure) {
 	r := a.result
 	if start, ok := a.start(); ok {
-		r.Time = start
+		// By the difference, since the wall clock may have been set since that of start was read.
+		r.Time = r.Time.Add(start.Sub(r.Time))
 		a.measure(start, f)
 	}
 	if f == nil {
@@ -68,14 +69,14 @@ func (a *attempt) measure(start time.Time, f *failure) {
 
 // flagSuccess flags what is worth knowing of a complete answer.
 func (a *attempt) flagSuccess() {
-	ans := &a.answer
+	ans, traits := &a.answer, a.protocol.Traits()
 	for flag, is := range map[Flag]bool{
 		FlagLengthLimited:   ans.limited,
-		FlagDoneMissing:     !ans.done,
+		FlagDoneMissing:     traits.Sentinel && !ans.done,
 		FlagDuplicateFinish: ans.finishes > 1,
 		FlagBuffered:        !ans.whole && ans.coalesced == 0 && ans.buffered(),
 		FlagReasoningOnly:   ans.onlyReasoning(),
-		FlagUsageMissing:    ans.usage == nil || ans.usage.Output == nil,
+		FlagUsageMissing:    !traits.Tokenless && ans.usage.Output == nil,
 	} {
 		if is {
 			a.flag(flag)
@@ -92,20 +93,34 @@ func (a *attempt) scrub() {
 	for _, header := range a.exchange.Secrets() {
 		for _, secret := range secretsOf(header) {
 			for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
-				*s = strings.ReplaceAll(*s, secret, "<secret>")
+				*s = redact(*s, secret)
 			}
 		}
 	}
 }
 
-// secretsOf returns what is secret in the value of a credentials header: the credentials behind the scheme and,
-// with basic authentication, the password.
+const redacted = "<secret>"
+
+// redact keeps a secret out of a text, and the beginning of one that the end of the text has cut.
+func redact(text, secret string) string {
+	text = strings.ReplaceAll(text, secret, redacted)
+	kept := strings.TrimSuffix(text, "…") // of a message that was clipped
+	for n := len(secret) - 1; n >= minPart; n-- {
+		if head, ok := strings.CutSuffix(kept, secret[:n]); ok {
+			return head + redacted
+		}
+	}
+	return text
+}
+
+// secretsOf returns what is secret in the value of a credentials header: all of it, the credentials behind the
+// scheme, with basic authentication the password, and its longer words, into which an error may have cut it.
 func secretsOf(header string) []string {
 	scheme, credentials, ok := strings.Cut(header, " ")
 	if !ok {
 		credentials = header
 	}
-	var secrets []string
+	secrets := []string{header}
 	if strings.EqualFold(scheme, "Basic") {
 		if plain, err := base64.StdEncoding.DecodeString(credentials); err == nil {
 			if _, password, ok := strings.Cut(string(plain), ":"); ok {
@@ -114,8 +129,17 @@ func secretsOf(header string) []string {
 		}
 	}
 	secrets = append(secrets, credentials)
+	for _, word := range strings.Fields(header) {
+		if len(word) >= minPart {
+			secrets = append(secrets, word)
+		}
+	}
 	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < minSecret })
 }
 
-// minSecret is the length from which on a secret is looked for: a shorter one would be found in any text.
-const minSecret = 4
+// minSecret is the length from which on a secret is looked for, and minPart that of a part of one: a shorter one would
+// be found in any text.
+const (
+	minSecret = 4
+	minPart   = 8
+)

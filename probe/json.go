@@ -3,11 +3,13 @@ package probe
 import (
 	"encoding/json"
 	"time"
+
+	"goodput_exporter/probe/wire"
 )
 
 // MarshalJSON writes a result as one object. A figure that does not exist is absent; durations are in seconds.
 func (r *Result) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonResult{
+	doc := jsonResult{
 		Time: r.Time.UTC(), Target: r.Target, Scenario: r.Scenario, Model: r.Model, Protocol: r.Protocol,
 		Outcome: r.Outcome, Reason: r.Reason, InBand: r.InBand, Error: r.Error,
 		StatusCode: r.StatusCode, FinishReason: r.FinishReason, Flags: append([]Flag{}, r.Flags...), SLO: jsonSLO(r.Judgments),
@@ -20,7 +22,11 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		Phases: jsonPhases(r.Phases), ConnectionReused: r.ConnectionReused, HTTPVersion: r.HTTPVersion,
 		RetryAfter: seconds(r.RetryAfter), RequestID: r.RequestID, TraceID: r.TraceID,
 		StampSource: r.StampSource, OwnLag: seconds(r.OwnLag),
-	})
+	}
+	for _, s := range r.ServerTimes {
+		doc.setServerTime(s)
+	}
+	return json.Marshal(doc)
 }
 
 type jsonResult struct {
@@ -48,6 +54,13 @@ type jsonResult struct {
 	Stall        *float64 `json:"stall_seconds,omitempty"`
 	ChunkGapMean *float64 `json:"chunk_gap_mean_seconds,omitempty"`
 
+	ServerTTFT    *float64 `json:"server_ttft_seconds,omitempty"`
+	ServerQueue   *float64 `json:"server_queue_seconds,omitempty"`
+	ServerPrefill *float64 `json:"server_prefill_seconds,omitempty"`
+	ServerDecode  *float64 `json:"server_decode_seconds,omitempty"`
+	ServerLoad    *float64 `json:"server_load_seconds,omitempty"`
+	ServerTotal   *float64 `json:"server_total_seconds,omitempty"`
+
 	InputTokens        *int         `json:"input_tokens,omitempty"`
 	OutputTokens       *int         `json:"output_tokens,omitempty"`
 	OutputTokensSource TokensSource `json:"output_tokens_source"`
@@ -64,6 +77,17 @@ type jsonResult struct {
 	TraceID          string                `json:"trace_id"`
 	StampSource      string                `json:"stamp_source,omitempty"`
 	OwnLag           *float64              `json:"own_lag_seconds,omitempty"`
+}
+
+// setServerTime sets what the server says of a time, the first time it says it.
+func (doc *jsonResult) setServerTime(s ServerTime) {
+	into := map[ServerKind]**float64{
+		wire.ServerTTFT: &doc.ServerTTFT, wire.ServerQueue: &doc.ServerQueue, wire.ServerPrefill: &doc.ServerPrefill,
+		wire.ServerDecode: &doc.ServerDecode, wire.ServerLoad: &doc.ServerLoad, wire.ServerTotal: &doc.ServerTotal,
+	}[s.Kind]
+	if *into == nil {
+		*into = seconds(&s.Took)
+	}
 }
 
 func jsonSLO(judgments []Judgment) map[string]Verdict {

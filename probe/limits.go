@@ -13,8 +13,11 @@ import (
 // be said of the endpoint.
 const stalledAfter = 500 * time.Millisecond
 
-// lingerLimit is how long a body may go on after its protocol's sentinel. Waiting for its end keeps the
-// connection for the next probe.
+// readersTurn is what the reader gets when a limit is enforced late: bytes that arrived in time may still lie unread.
+const readersTurn = 20 * time.Millisecond
+
+// lingerLimit is how long a body may go on after its protocol's sentinel, and no longer than the idle limit. Waiting for
+// its end keeps the connection for the next probe.
 const lingerLimit = time.Second
 
 // errLimit is the cause with which a probe's context is canceled when one of its limits runs out.
@@ -41,6 +44,7 @@ type limits struct {
 	token    time.Time // of the last token event; zero: none yet
 	finished bool      // the answer ended: what follows is usage, sentinel, close
 	done     time.Time // of the sentinel
+	gaveTurn bool
 	stopped  bool
 }
 
@@ -98,20 +102,21 @@ func (l *limits) reset() {
 }
 
 // next returns when the next limit runs out, and which.
-func (l *limits) next() (time.Time, *errLimit) {
+func (l *limits) next() (time.Time, errLimit) {
 	start := l.started
 	if t, ok := l.exchange.Start(); ok {
 		start = t
 	}
-	at, which := start.Add(l.total), &errLimit{reason: ReasonTotal, limit: l.total}
+	at, which := start.Add(l.total), errLimit{reason: ReasonTotal, limit: l.total}
 	earlier := func(from time.Time, limit time.Duration, reason Reason) {
 		if t := from.Add(limit); limit > 0 && t.Before(at) {
-			at, which = t, &errLimit{reason: reason, limit: limit}
+			at, which = t, errLimit{reason: reason, limit: limit}
 		}
 	}
 	switch {
 	case !l.done.IsZero():
 		earlier(l.done, lingerLimit, ReasonIdle)
+		earlier(l.done, l.idle, ReasonIdle)
 	case !l.token.IsZero():
 		earlier(l.token, l.idle, ReasonIdle)
 	default:
@@ -134,6 +139,11 @@ func (l *limits) expire() {
 		return
 	}
 	which.late = now.Sub(at)
+	if which.late > readersTurn/2 && !l.gaveTurn {
+		l.gaveTurn = true
+		l.timer.Reset(readersTurn)
+		return
+	}
 	l.stopped = true
-	l.cancel(which)
+	l.cancel(&which)
 }

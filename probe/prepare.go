@@ -15,11 +15,12 @@ func (a *attempt) prepare() *failure {
 	a.request = wire.Request{
 		Model:          a.target.Model,
 		Messages:       prompt.Messages,
-		Stream:         a.scenario.Stream,
+		Stream:         a.scenario.Stream && !a.protocol.Traits().Tokenless,
 		MaxTokens:      prompt.MaxTokens,
 		OutputTokens:   a.scenario.OutputTokens,
 		MaxTokensField: a.target.MaxTokensField,
 		Extra:          a.extra,
+		Memory:         &a.memory,
 	}
 	if prompt.Text != "" {
 		a.request.Messages = []config.Message{{Role: "user", Content: prompt.Text}}

@@ -33,23 +33,19 @@ import (
 type Prober struct {
 	target    *config.Target
 	scenario  *config.Scenario
-	base      *url.URL
 	protocol  wire.Protocol
 	client    *Client
 	source    *workload.Source
+	memory    wire.Memory
 	extra     map[string]any // fields of the request's body: the target's, and the scenario's over them
 	userAgent string
 }
 
 // New returns a prober of a valid series, which sends its requests by client.
 func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
-	protocol, err := wire.Lookup(s.Target.Protocol)
+	protocol, err := protocolOf(s.Target)
 	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", s.Target.Name, err)
-	}
-	base, err := url.Parse(s.Target.URL)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", s.Target.Name, err)
+		return nil, err
 	}
 	source, err := workload.New(s.Scenario, rand.Uint64())
 	if err != nil {
@@ -61,9 +57,22 @@ func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
 	}
 	maps.Copy(extra, s.Scenario.ExtraBody)
 	return &Prober{
-		target: s.Target, scenario: s.Scenario, base: base, protocol: protocol, client: client,
+		target: s.Target, scenario: s.Scenario, protocol: protocol, client: client,
 		source: source, extra: extra, userAgent: userAgent,
 	}, nil
+}
+
+// protocolOf returns a target's protocol.
+func protocolOf(t *config.Target) (wire.Protocol, error) {
+	base, err := url.Parse(t.URL)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.Name, err)
+	}
+	protocol, err := wire.New(t.Protocol, base)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.Name, err)
+	}
+	return protocol, nil
 }
 
 // attempt is one probe under way.
@@ -124,7 +133,7 @@ const maxStaleRetries = 2
 func (a *attempt) try(parent context.Context) (f *failure, stale bool) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	a.exchange = arrival.NewExchange()
+	a.exchange = arrival.NewExchange(a.client.secretHeaders...)
 	a.ctx = a.exchange.Context(ctx)
 	a.limits = &limits{total: a.scenario.Timeout, idle: a.scenario.IdleTimeout, exchange: a.exchange, cancel: cancel}
 	if a.request.Stream {
@@ -150,7 +159,7 @@ func (a *attempt) try(parent context.Context) (f *failure, stale bool) {
 
 // send sends the request, and follows one redirect that keeps the method and the body, where that is allowed.
 func (a *attempt) send() (*http.Response, error) {
-	u := a.protocol.URL(a.base, a.request)
+	u := a.protocol.URL(a.request)
 	var previous *http.Response
 	for {
 		resp, err := a.roundTrip(u, previous)
@@ -161,7 +170,7 @@ func (a *attempt) send() (*http.Response, error) {
 			return resp, nil
 		}
 		next, err := resp.Location()
-		if err != nil {
+		if err != nil || next.Scheme != "http" && next.Scheme != "https" {
 			return resp, nil // a redirect to nowhere is told as a redirect
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
@@ -182,6 +191,11 @@ func (a *attempt) roundTrip(u *url.URL, previous *http.Response) (*http.Response
 	req.Header.Set("User-Agent", a.userAgent)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("Traceparent", "00-"+a.result.TraceID+"-"+a.result.SpanID+"-01")
+	if s, ok := a.protocol.(wire.Signer); ok && !a.client.authorizes() {
+		if err := s.Sign(req, a.body); err != nil {
+			return nil, err
+		}
+	}
 	return a.client.rt.RoundTrip(req)
 }
 
@@ -190,6 +204,7 @@ func (a *attempt) describe(resp *http.Response) {
 	r := a.result
 	r.StatusCode, r.HTTPVersion = resp.StatusCode, resp.Proto
 	r.RetryAfter = wire.RetryAfter(resp.Header, time.Now())
+	r.ServerTimes = wire.ServerTimes(resp.Header)
 	for _, name := range requestIDHeaders {
 		if id := resp.Header.Get(name); id != "" {
 			r.RequestID = id
@@ -208,31 +223,56 @@ const maxErrorBody = 64 << 10
 
 // refused classifies a response whose status is not 2xx.
 func (a *attempt) refused(resp *http.Response) *failure {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	var body []byte
+	plain, err := a.plain(resp)
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(plain, maxErrorBody))
+	}
 	if err != nil {
 		if f := ofCause(a.ctx, a.exchange, true); f != nil && f.outcome == Canceled {
 			return f
 		}
 	}
 	told := wire.ParseError(body)
-	if told != nil && told.RetryAfter != nil && a.result.RetryAfter == nil {
+	a.retryAfter(told)
+	f := ofStatus(resp.StatusCode, told)
+	if off, ok := clockOff(resp.Header, time.Now()); ok && f.reason == ReasonAuth {
+		f.err = fmt.Errorf("%w (the clock here is off the server's by %s: signatures and tokens can fail by that)", f.err, off)
+	}
+	return f
+}
+
+// clockOff returns by how much the wall clock differs from the server's, where that is enough for signatures to fail.
+func clockOff(h http.Header, now time.Time) (time.Duration, bool) {
+	const tolerated = 4 * time.Minute // AWS takes 5
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0, false
+	}
+	off := now.Sub(date).Round(time.Second)
+	return off, off.Abs() > tolerated
+}
+
+// retryAfter takes the delay that an error asks for, unless the head had one.
+func (a *attempt) retryAfter(told *wire.Error) {
+	if told != nil && a.result.RetryAfter == nil {
 		a.result.RetryAfter = told.RetryAfter
 	}
-	return ofStatus(resp.StatusCode, told)
 }
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
 // read reads the answer to its end and classifies it. Nil is a success.
 func (a *attempt) read(resp *http.Response) *failure {
-	a.decoder = a.protocol.Decoder()
-	a.detect = &stream.Detect{}
+	a.decoder = a.protocol.Decoder(a.request)
+	a.detect = &stream.Detect{Framing: a.protocol.Traits().Framing, Streamed: a.request.Stream}
 	err := a.readBody(resp)
 	a.answer.kind = a.detect.Kind
 	a.result.Comments = a.detect.Comments()
 	limit := ofCause(a.ctx, a.exchange, true)
 	switch {
 	case a.answer.err != nil:
+		a.retryAfter(a.answer.err)
 		return ofError(a.answer.err)
 	case err == nil:
 		return a.ended()
@@ -272,6 +312,9 @@ func (a *attempt) check() *failure {
 // readBody feeds the body to the framer, read by read, and the frames to the answer.
 func (a *attempt) readBody(resp *http.Response) error {
 	body, err := a.plain(resp)
+	if err == io.EOF {
+		return nil // encoded, but empty
+	}
 	if err != nil {
 		return err
 	}
@@ -285,10 +328,17 @@ func (a *attempt) readBody(resp *http.Response) error {
 				return err
 			}
 		}
-		if err == io.EOF {
+		switch {
+		case err == io.EOF:
+			// A whole body is complete when it ends, which may be later than its last byte of matter.
+			if err := a.detect.Feed(nil, a.exchange.Stamp(), a.frame); err != nil {
+				return err
+			}
 			return a.detect.Close(a.frame)
-		}
-		if err != nil {
+		case err != nil && a.detect.Kind == stream.Events:
+			_ = a.detect.Close(a.frame) // an event that lacks only its end counts; err says why
+			return err
+		case err != nil:
 			return err
 		}
 	}
@@ -321,7 +371,7 @@ func (a *attempt) frame(f stream.Frame) error {
 	if err != nil {
 		return a.undecoded(err)
 	}
-	a.answer.add(ev, f.Stamp, a.reads)
+	a.answer.add(&ev, f.Stamp, a.reads)
 	switch {
 	case ev.Done, ev.Error != nil:
 		a.limits.onDone(f.Stamp.At)

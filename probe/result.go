@@ -2,6 +2,8 @@ package probe
 
 import (
 	"time"
+
+	"goodput_exporter/probe/wire"
 )
 
 // Result is all that one probe found out. It is a value that nobody changes once it was handed to an Observer.
@@ -39,6 +41,8 @@ type Result struct {
 	CachedInputTokens  *int
 	ReasoningTokens    *int
 
+	ServerTimes []ServerTime // what the server says of its own times
+
 	Comments         int // comment lines of the stream
 	TokenEvents      int
 	ConnectionReused bool
@@ -61,6 +65,15 @@ const (
 	TokensCounted TokensSource = "counted" // token events, each at least one token
 	TokensNone    TokensSource = "none"    // there was no token event
 )
+
+// ServerTime is a time that the server measured itself.
+type ServerTime = wire.ServerTime
+
+// ServerKind says what a server measured.
+type ServerKind = wire.ServerKind
+
+// ServerKinds lists the kinds of server times, in the order of the documentation.
+var ServerKinds = wire.ServerKinds
 
 // Phase is one part of the way to the response's headers.
 type Phase struct {

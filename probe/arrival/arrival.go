@@ -39,5 +39,3 @@ func (i *instant) get() (time.Time, bool) {
 func (i *instant) setOnce(t time.Time) bool {
 	return i.ns.CompareAndSwap(0, int64(t.Sub(origin))+1)
 }
-
-func (i *instant) clear() { i.ns.Store(0) }

@@ -24,6 +24,8 @@ func (d *Dialer) Close() { d.stop() }
 
 // DialContext dials as net.Dialer does. The connection is a *Conn.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := untilGivenUp(ctx)
+	defer cancel()
 	start := time.Now()
 	c, err := d.net.DialContext(ctx, network, address)
 	if err != nil {
@@ -34,4 +36,22 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		conn.rx = nil
 	}
 	return conn, nil
+}
+
+type requestKey struct{}
+
+// untilGivenUp returns a context for the dial that an Exchange's request needs. The transport lets a dial go on
+// after its request was given up, for minutes where nobody answers: probe by probe, that would add up to all the
+// sockets that a process may have.
+func untilGivenUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	dial, cancel := context.WithCancel(ctx)
+	request, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok {
+		return dial, cancel
+	}
+	stop := context.AfterFunc(request, cancel)
+	return dial, func() {
+		stop()
+		cancel()
+	}
 }

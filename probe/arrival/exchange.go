@@ -3,8 +3,11 @@ package arrival
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,10 +18,12 @@ type Exchange struct {
 	mu       sync.Mutex
 	asked    time.Time // the transport was asked for a connection
 	conn     *Conn     // nil until there is one, and where the dialer is not ours
+	use      *use      // of conn by this request; nil where several share it: HTTP/2
 	got      bool
-	warm     bool // the connection existed before the request
-	shared   bool // HTTP/2: reads belong to no single request
-	secrets  []string
+	warm     bool      // the connection existed before the request
+	sent     time.Time // t_send where a redirect was followed, of the request before it
+	secret   []string  // headers whose values are secret besides those that always are
+	secrets  []string  // the values that were sent
 	phases   [phaseCount]span
 	firstOne Stamp // first byte of the response
 }
@@ -38,11 +43,13 @@ const (
 
 type span struct{ start, end time.Time }
 
-// NewExchange returns an exchange that nothing has happened to yet.
-func NewExchange() *Exchange { return &Exchange{} }
+// NewExchange returns an exchange that nothing has happened to yet. The values of those headers are secret, besides
+// those of the usual ones.
+func NewExchange(secretHeaders ...string) *Exchange { return &Exchange{secret: secretHeaders} }
 
 // Context returns ctx with the exchange's hooks, for the request to be observed.
 func (e *Exchange) Context(ctx context.Context) context.Context {
+	ctx = context.WithValue(ctx, requestKey{}, ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { e.locked(func(now time.Time) { e.asked = now }) },
 		DNSStart:             func(httptrace.DNSStartInfo) { e.begin(DNS) },
@@ -87,8 +94,13 @@ func (e *Exchange) endUnless(p Phase, err error) {
 
 func (e *Exchange) gotConn(info httptrace.GotConnInfo) {
 	e.locked(func(now time.Time) {
+		if e.got && e.sent.IsZero() { // this request follows a redirect; all began with the one before it
+			e.sent, e.phases[Request].start = e.start(), e.firstWrite()
+		}
 		e.got, e.warm = true, info.Reused
-		e.phases[Request].start = now
+		if e.sent.IsZero() {
+			e.phases[Request].start = now
+		}
 		conn, ok := unwrap(info.Conn)
 		if !ok {
 			return
@@ -96,37 +108,45 @@ func (e *Exchange) gotConn(info httptrace.GotConnInfo) {
 		e.conn = conn
 		// A connection that was dialed for another request and never used is warm too.
 		e.warm = e.warm || conn.dialed.Before(e.asked)
-		if e.warm {
+		if e.warm && e.sent.IsZero() {
 			e.phases[DNS], e.phases[Connect], e.phases[TLS] = span{}, span{}, span{}
 		}
-		if tc, ok := info.Conn.(interface{ ConnectionState() tls.ConnectionState }); ok {
-			e.shared = tc.ConnectionState().NegotiatedProtocol == "h2"
-		}
-		if !e.shared {
-			conn.arm()
+		e.use = nil
+		if !shared(info.Conn) {
+			e.use = conn.arm()
 		}
 	})
 }
 
+// shared reports whether a connection speaks HTTP/2, and so serves several requests at once.
+func shared(c net.Conn) bool {
+	tc, ok := c.(interface{ ConnectionState() tls.ConnectionState })
+	return ok && tc.ConnectionState().NegotiatedProtocol == "h2"
+}
+
 // sensitive tells the headers whose values must not be told to anybody.
-func sensitive(header string) bool {
+func (e *Exchange) sensitive(header string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(header) {
 	case "Authorization", "Proxy-Authorization", "Cookie", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token":
 		return true
 	}
-	return false
+	return slices.ContainsFunc(e.secret, func(name string) bool { return strings.EqualFold(name, header) })
 }
 
 func (e *Exchange) wroteHeader(name string, values []string) {
-	if sensitive(name) {
+	if e.sensitive(name) {
 		e.locked(func(time.Time) { e.secrets = append(e.secrets, values...) })
 	}
 }
 
+// wroteRequest is called when the request lies in the transport's buffer. What is in there is written then.
 func (e *Exchange) wroteRequest(info httptrace.WroteRequestInfo) {
 	e.locked(func(now time.Time) {
 		if info.Err == nil && e.phases[Request].end.IsZero() {
 			e.phases[Request].end, e.phases[Headers].start = now, now
+			if e.use != nil {
+				e.use.last.Store(true)
+			}
 		}
 	})
 }
@@ -140,8 +160,8 @@ func (e *Exchange) firstByte() {
 
 // stampAt returns the stamp of the read that has just returned, at the instant now.
 func (e *Exchange) stampAt(now time.Time) Stamp {
-	if e.conn != nil && !e.shared {
-		if s, ok := e.conn.Stamp(); ok {
+	if e.use != nil {
+		if s, ok := e.use.stamp(); ok {
 			return s
 		}
 	}
@@ -152,8 +172,8 @@ func (e *Exchange) stampAt(now time.Time) Stamp {
 // next read.
 func (e *Exchange) Stamp() Stamp {
 	// The connection is not replaced any more: the response was read from it.
-	if e.conn != nil && !e.shared {
-		if s, ok := e.conn.Stamp(); ok {
+	if e.use != nil {
+		if s, ok := e.use.stamp(); ok {
 			return s
 		}
 	}
@@ -164,11 +184,19 @@ func (e *Exchange) Stamp() Stamp {
 func (e *Exchange) Start() (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.got && e.warm {
-		return e.firstWrite(), true
-	}
-	if e.got && e.conn != nil {
-		return e.conn.dialed, true
+	start := e.start()
+	return start, !start.IsZero()
+}
+
+// start is Start with the lock held; zero is none.
+func (e *Exchange) start() time.Time {
+	switch {
+	case !e.sent.IsZero():
+		return e.sent
+	case e.got && e.warm:
+		return e.firstWrite()
+	case e.got && e.conn != nil:
+		return e.conn.dialed
 	}
 	var first time.Time
 	for _, p := range []Phase{DNS, Connect, TLS} {
@@ -177,16 +205,16 @@ func (e *Exchange) Start() (time.Time, bool) {
 		}
 	}
 	if first.IsZero() && e.got {
-		return e.phases[Request].start, true
+		return e.phases[Request].start
 	}
-	return first, !first.IsZero()
+	return first
 }
 
 // firstWrite returns the instant just before the first write of the request; where it is not known, that at
 // which the connection was had.
 func (e *Exchange) firstWrite() time.Time {
-	if e.conn != nil && !e.shared {
-		if t, ok := e.conn.wrote.get(); ok {
+	if e.use != nil {
+		if t, ok := e.use.wrote.get(); ok {
 			return t
 		}
 	}
@@ -198,6 +226,13 @@ func (e *Exchange) FirstByte() (Stamp, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.firstOne, !e.firstOne.At.IsZero()
+}
+
+// Asked reports whether a connection was asked for, which is when the endpoint comes in.
+func (e *Exchange) Asked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.asked.IsZero()
 }
 
 // Connected reports whether the request has a connection, and whether it was there before the request.
@@ -212,8 +247,14 @@ func (e *Exchange) Took(p Phase) (time.Duration, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.phases[p]
-	if p == Request && e.got {
-		s.start = e.firstWrite()
+	if e.use != nil && e.sent.IsZero() {
+		written, ok := e.use.written.get()
+		switch {
+		case p == Request && ok:
+			s = span{e.firstWrite(), written}
+		case p == Headers && ok:
+			s.start = written
+		}
 	}
 	if s.start.IsZero() || s.end.IsZero() {
 		return 0, false

@@ -2,50 +2,86 @@ package stream
 
 import "goodput_exporter/probe/arrival"
 
+// Framing is how a protocol frames the events of a stream.
+type Framing int
+
+// The framings.
+const (
+	FramingSSE Framing = iota
+	FramingNDJSON
+	FramingAWS
+)
+
 // Kind is what a body turned out to be, whatever its Content-Type says.
 type Kind int
 
 // The kinds of bodies.
 const (
 	Nothing Kind = iota // no byte that is not white space
-	Events              // server-sent events
+	Events              // a stream
 	JSON                // one JSON document
 	HTML                // markup: a proxy's or a load balancer's page
+	Unknown             // none of these, as far as the end of the body told: plain text
 )
 
-// Detect is a Framer for the answer to a request for a stream. The first byte that is not white space tells what
-// the body is: no stream of events begins with a brace, a bracket or markup. What is no stream becomes one frame.
+// Detect is a Framer for the answer to any request. The first byte that is not white space tells what the body is:
+// no stream of server-sent events begins with a brace, a bracket or markup. What is no stream becomes one frame.
 type Detect struct {
-	Kind  Kind
-	sse   SSE
-	whole Whole
+	Framing  Framing // of the protocol's streams
+	Streamed bool    // a stream was asked for
+	Kind     Kind
+
+	framer Framer
 }
 
 // Feed implements Framer.
 func (d *Detect) Feed(p []byte, at arrival.Stamp, emit func(Frame) error) error {
-	if d.Kind == Nothing {
+	if d.framer == nil {
 		p = trimLead(p)
 		if len(p) == 0 {
 			return nil
 		}
-		d.Kind = kindOf(p[0])
+		d.Kind, d.framer = d.detect(p[0])
 	}
-	if d.Kind == Events {
-		return d.sse.Feed(p, at, emit)
+	return d.framer.Feed(p, at, emit)
+}
+
+// detect returns what a body is that begins with this byte, and what cuts it.
+func (d *Detect) detect(first byte) (Kind, Framer) {
+	switch {
+	case first == '<':
+		return HTML, &Whole{}
+	case first == '{' && d.Streamed && d.Framing == FramingNDJSON:
+		return Events, &NDJSON{}
+	case first == '[' && d.Streamed:
+		return Events, &Array{}
+	case first == '{' || first == '[':
+		return JSON, &Whole{}
+	case d.Framing == FramingAWS:
+		return Events, &AWS{}
 	}
-	return d.whole.Feed(p, at, emit)
+	return Events, &SSE{}
 }
 
 // Close implements Framer.
 func (d *Detect) Close(emit func(Frame) error) error {
-	if d.Kind == Events {
-		return d.sse.Close(emit)
+	if d.framer == nil {
+		return nil
 	}
-	return d.whole.Close(emit)
+	err := d.framer.Close(emit)
+	if s, ok := d.framer.(*SSE); ok && !s.known {
+		d.Kind = Unknown
+	}
+	return err
 }
 
 // Comments returns how many comment lines the stream had so far.
-func (d *Detect) Comments() int { return d.sse.Comments }
+func (d *Detect) Comments() int {
+	if s, ok := d.framer.(*SSE); ok {
+		return s.Comments
+	}
+	return 0
+}
 
 // trimLead drops white space and the bytes of a byte order mark from the beginning of a body.
 func trimLead(p []byte) []byte {
@@ -58,14 +94,4 @@ func trimLead(p []byte) []byte {
 		}
 	}
 	return p
-}
-
-func kindOf(first byte) Kind {
-	switch first {
-	case '{', '[':
-		return JSON
-	case '<':
-		return HTML
-	}
-	return Events
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"goodput_exporter/probe/arrival"
 )
@@ -13,6 +14,7 @@ import (
 type SSE struct {
 	Comments int // comment lines so far
 
+	known    bool   // there was a line that belongs into a stream
 	line     []byte // the beginning of a line whose end has not come yet
 	started  bool   // the first line is over, and with it the place for a byte order mark
 	skipLF   bool   // the last line ended with CR: an LF that follows belongs to it
@@ -21,7 +23,8 @@ type SSE struct {
 	data     []byte // the data lines of the current event, joined by LF
 	ours     bool   // data lies in owned, not in the buffer of the read
 	owned    []byte
-	lastLine arrival.Stamp // of the end of the current event's last line
+	loose    []byte        // the beginning of JSON without framing, over several lines
+	lastLine arrival.Stamp // of the end of the current event's last field line
 	lastByte arrival.Stamp // of the last bytes kept in line
 }
 
@@ -108,24 +111,48 @@ func (s *SSE) takeLine(line []byte, at arrival.Stamp, emit func(Frame) error) er
 		return s.dispatch(false, emit)
 	}
 	if line[0] == ':' {
+		s.known = true
 		s.Comments++
 		return nil
 	}
-	if line[0] == '{' {
-		return emit(Frame{Stamp: at, Data: line, Unframed: true})
-	}
 	name, value := field(line)
+	if line[0] == '{' || len(s.loose) > 0 && string(name) != "data" {
+		return s.takeLoose(line, at, emit)
+	}
+	s.lastLine = at
 	switch string(name) {
 	case "data":
-		s.lastLine = at
+		s.known = true
 		return s.addData(value)
 	case "event":
-		s.lastLine = at
+		s.known = true
 		s.event = append(s.event[:0], value...)
+	case "id", "retry":
+		s.known = true
 	case "error":
+		s.known = true
 		return emit(Frame{Stamp: at, Event: "error", Data: value})
 	}
 	return nil
+}
+
+// maxLoose is the most JSON without framing that is looked at, in bytes. Errors are told so, and they are short.
+const maxLoose = 64 << 10
+
+// takeLoose takes a line of JSON without framing, and hands the JSON over when it is complete.
+func (s *SSE) takeLoose(line []byte, at arrival.Stamp, emit func(Frame) error) error {
+	if len(s.loose)+len(line) > maxLoose {
+		s.loose = s.loose[:0]
+		return nil
+	}
+	s.loose = append(append(s.loose, line...), '\n')
+	if !json.Valid(s.loose) {
+		return nil
+	}
+	s.known = true
+	f := Frame{Stamp: at, Data: s.loose[:len(s.loose)-1], Unframed: true}
+	s.loose = s.loose[:0]
+	return emit(f)
 }
 
 // field splits a line at its first colon; one space after the colon is no part of the value.
@@ -156,6 +183,7 @@ func (s *SSE) addData(value []byte) error {
 func (s *SSE) dispatch(unterminated bool, emit func(Frame) error) error {
 	f := Frame{Stamp: s.lastLine, Event: string(s.event), Data: s.data, Unterminated: unterminated}
 	has := s.has && len(s.data) > 0
+	s.loose = s.loose[:0]
 	s.event, s.data, s.has, s.ours = s.event[:0], nil, false, true
 	if !has {
 		return nil

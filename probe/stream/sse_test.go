@@ -70,6 +70,9 @@ func TestSSE(t *testing.T) {
 		"an empty line of data counts":  {[]string{"data:\ndata: a\n\n"}, []frame{{Data: "\na"}}},
 		"stamped by the last line":      {[]string{"data: a\n", "\n"}, []frame{{Data: "a"}}},
 		"stamped by the line's end":     {[]string{"data: a", "\n", "\n"}, []frame{{Data: "a", At: 1}}},
+		"stamped by the last field":     {[]string{"data: a\n", "id: 7\n", "\n"}, []frame{{Data: "a", At: 1}}},
+		"JSON without framing, printed": {[]string{"data: a\n\n{\n \"error\":\n", "1}\n"}, []frame{{Data: "a"}, {At: 1, Data: "{\n \"error\":\n1}", Unframed: true}}},
+		"no JSON for all its looks":     {[]string{"{x\ny: z\ndata: a\n\n{\n\ndata: b\n\n"}, []frame{{Data: "a"}, {Data: "b"}}},
 		"a comment does not move it":    {[]string{"data: a\n:", " pi", "ng\n\n"}, []frame{{Data: "a"}}},
 		"unterminated after its line":   {[]string{"data: a\n"}, []frame{{Data: "a", Unterminated: true}}},
 		"unterminated inside its line":  {[]string{"data: a", "b"}, []frame{{Data: "ab", At: 1, Unterminated: true}}},
@@ -137,20 +140,26 @@ func TestTooLarge(t *testing.T) {
 
 func TestDetect(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reads []string
-		kind  Kind
-		want  []frame
+		reads   []string
+		kind    Kind
+		want    []frame
+		framing Framing
+		whole   bool
 	}{
-		"events":               {[]string{"\n\n", "data: a\n\n"}, Events, []frame{{Data: "a", At: 1}}},
-		"a comment":            {[]string{": hello\n\n"}, Events, nil},
-		"JSON":                 {[]string{" \n", "{\"a\":", "1}\n"}, JSON, []frame{{Data: "{\"a\":1}\n", At: 2}}},
-		"JSON behind a mark":   {[]string{"\xef\xbb\xbf[1]"}, JSON, []frame{{Data: "[1]"}}},
-		"a page":               {[]string{"<html>"}, HTML, []frame{{Data: "<html>"}}},
-		"nothing":              {[]string{}, Nothing, nil},
-		"nothing but newlines": {[]string{"\r\n", "\n"}, Nothing, nil},
+		"events":               {reads: []string{"\n\n", "data: a\n\n"}, kind: Events, want: []frame{{Data: "a", At: 1}}},
+		"a comment":            {reads: []string{": hello\n\n"}, kind: Events, want: nil},
+		"JSON":                 {reads: []string{" \n", "{\"a\":", "1}\n"}, kind: JSON, want: []frame{{Data: "{\"a\":1}\n", At: 2}}},
+		"JSON behind a mark":   {reads: []string{"\xef\xbb\xbf{}"}, kind: JSON, want: []frame{{Data: "{}"}}},
+		"a list, not streamed": {reads: []string{"[1]"}, kind: JSON, want: []frame{{Data: "[1]"}}, whole: true},
+		"a list, streamed":     {reads: []string{"[{\"a\":\"]\\\"}\"}", ",\r\n{\"b\":[{}]", "}]"}, kind: Events, want: []frame{{Data: `{"a":"]\"}"}`}, {Data: `{"b":[{}]}`, At: 2}}},
+		"a cut list":           {reads: []string{"[{\"a\":1},{\"b"}, kind: Events, want: []frame{{Data: `{"a":1}`}, {Data: `{"b`, Unterminated: true}}},
+		"lines":                {reads: []string{"{\"a\":1}\n{\"b\"", ":2}\r\n\n{}"}, framing: FramingNDJSON, kind: Events, want: []frame{{Data: `{"a":1}`}, {Data: `{"b":2}`, At: 1}, {Data: "{}", At: 1, Unterminated: true}}},
+		"a page":               {reads: []string{"<html>"}, kind: HTML, want: []frame{{Data: "<html>"}}},
+		"nothing":              {reads: []string{}, kind: Nothing, want: nil},
+		"nothing but newlines": {reads: []string{"\r\n", "\n"}, kind: Nothing, want: nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Detect{}
+			d := &Detect{Framing: tc.framing, Streamed: !tc.whole}
 			if diff := cmp.Diff(tc.want, frames(t, d, tc.reads...)); diff != "" {
 				t.Error(diff)
 			}

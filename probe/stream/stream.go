@@ -1,4 +1,5 @@
-// Package stream cuts stamped bytes into stamped frames: server-sent events or a whole body.
+// Package stream cuts stamped bytes into stamped frames: server-sent events, lines of JSON, a list of JSON, AWS' event
+// stream, or a whole body.
 package stream
 
 import (
@@ -15,6 +16,7 @@ type Frame struct {
 	Unterminated bool          // the body ended before the frame did; Data may be cut
 	Unframed     bool          // a line of JSON without framing, in the midst of a stream
 	Whole        bool          // a whole body, not an event of a stream
+	Failure      bool          // the framing itself says that this tells an error
 }
 
 // Framer cuts the bytes of one response into frames. It is fed what each read returned, as it was read.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // MaxMessage is the longest error message that is kept, in bytes.
@@ -105,19 +106,28 @@ func textOf(v json.RawMessage) string {
 }
 
 func (f errorFields) toError() *Error {
-	words := strings.ToLower(strings.Join([]string{f.Type, textOf(f.Code), textOf(f.Status)}, " "))
+	told := strings.TrimSpace(strings.Join([]string{f.Type, textOf(f.Code), textOf(f.Status)}, " "))
+	words := strings.Map(letters, told)
 	e := &Error{
 		Message:    clip(f.Message),
-		Quota:      containsAny(words, "insufficient_quota", "quota_exceeded", "billing", "credit", "insufficient_balance", "payment"),
-		Overloaded: containsAny(words, "overloaded", "unavailable", "capacity_exceeded", "insufficient_system_resource"),
-		Filtered:   containsAny(words, "content_filter", "content_policy", "responsibleaipolicy"),
+		Quota:      containsAny(words, "insufficientquota", "quotaexceeded", "billing", "credit", "insufficientbalance", "payment"),
+		Overloaded: containsAny(words, "overloaded", "unavailable", "capacityexceeded", "insufficientsystemresource"),
+		Filtered:   containsAny(words, "contentfilter", "contentpolicy", "responsibleaipolicy"),
 	}
 	if e.Message == "" {
-		e.Message = clip(strings.TrimSpace(words))
+		e.Message = clip(told)
 	}
 	e.Status = f.status(words)
 	e.RetryAfter = f.retryAfter()
 	return e
+}
+
+// letters makes one of the ways to write a type: RateLimitError, rate_limit_error, Rate Limit Error.
+func letters(r rune) rune {
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return unicode.ToLower(r)
+	}
+	return -1
 }
 
 // status returns the HTTP status that says the same: a number that the error carries, else what its words mean.
@@ -135,22 +145,24 @@ func (f errorFields) status(words string) int {
 	return 0
 }
 
-// statusWords gives the meaning of error types and codes, the more telling ones first: OpenAI sends the type
+// statusWords gives the meaning of error types and codes, in letters alone, the more telling ones first: OpenAI sends the type
 // "invalid_request_error" beside a code that says more.
 var statusWords = []struct {
 	status int
 	words  []string
 }{
-	{http.StatusTooManyRequests, []string{"rate_limit", "insufficient_quota", "quota", "resource_exhausted", "too_many_requests", "throttl", "billing", "requests_limit", "tokens_limit"}},
+	{http.StatusPaymentRequired, []string{"insufficientbalance", "paymentrequired", "billingerror"}},
+	{http.StatusTooManyRequests, []string{"ratelimit", "quota", "resourceexhausted", "toomanyrequests", "throttl", "billing", "credit", "requestslimit", "tokenslimit"}},
 	{529, []string{"overloaded"}},
-	{http.StatusServiceUnavailable, []string{"unavailable", "capacity_exceeded", "insufficient_system_resource"}},
-	{http.StatusGatewayTimeout, []string{"timeout", "deadline_exceeded"}},
-	{http.StatusUnauthorized, []string{"authentication", "unauthenticated", "invalid_api_key", "unauthorized"}},
+	{http.StatusServiceUnavailable, []string{"unavailable", "capacityexceeded", "insufficientsystemresource"}},
+	{http.StatusBadGateway, []string{"badgateway"}},
+	{http.StatusGatewayTimeout, []string{"timeout", "deadlineexceeded"}},
+	{http.StatusUnauthorized, []string{"authentication", "unauthenticated", "invalidapikey", "unauthorized"}},
 	{http.StatusForbidden, []string{"permission", "forbidden"}},
-	{http.StatusNotFound, []string{"not_found", "notfound"}},
-	{http.StatusRequestEntityTooLarge, []string{"request_too_large"}},
-	{http.StatusBadRequest, []string{"invalid", "bad_request", "badrequest", "validation", "context_length", "exceed_context", "content_filter", "content_policy", "not_supported"}},
-	{http.StatusInternalServerError, []string{"server_error", "internal", "api_error"}},
+	{http.StatusNotFound, []string{"notfound"}},
+	{http.StatusRequestEntityTooLarge, []string{"requesttoolarge", "entitytoolarge"}},
+	{http.StatusBadRequest, []string{"invalid", "badrequest", "unprocessable", "validation", "contextlength", "contextwindow", "exceedcontext", "contentfilter", "contentpolicy", "notsupported"}},
+	{http.StatusInternalServerError, []string{"servererror", "internal", "apierror"}},
 }
 
 func (f errorFields) retryAfter() *time.Duration {
@@ -167,11 +179,11 @@ func (f errorFields) retryAfter() *time.Duration {
 
 // number returns a JSON number, or a string of one, as an integer; 0 where it is none.
 func number(v json.RawMessage) int {
-	n, err := strconv.Atoi(textOf(v))
-	if err != nil {
+	f, err := strconv.ParseFloat(textOf(v), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
 		return 0
 	}
-	return n
+	return int(f)
 }
 
 func seconds(s float64) *time.Duration {
@@ -229,6 +241,9 @@ func RetryAfter(h http.Header, now time.Time) *time.Duration {
 		}
 	}
 	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return nil
+	}
 	if s, err := strconv.ParseFloat(value, 64); err == nil {
 		return seconds(s)
 	}

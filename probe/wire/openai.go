@@ -5,44 +5,39 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"goodput_exporter/probe/stream"
 )
 
-// What openai-chat and openai-completions have in common, with what the many servers add that speak them: vLLM,
+// What openai-chat, openai-completions and azure-openai have in common, with what the many servers add that speak them: vLLM,
 // SGLang, llama.cpp, TGI, Ollama, Azure, Mistral, DeepSeek, OpenRouter, Groq, Together, Perplexity.
 // Source: OpenAI's API reference, and those servers' own.
 
-// openAIBody returns a request's body: the fields of the protocol, those all its requests have, and the
-// configuration's own, which win.
+// openAIBody returns a request's body: the fields of the protocol, and those all its requests have.
 func openAIBody(r Request, h http.Header, fields map[string]any) ([]byte, error) {
-	h.Set("Content-Type", "application/json")
 	fields["model"] = r.Model
 	fields["stream"] = r.Stream
 	if r.Stream {
-		h.Set("Accept", "text/event-stream")
 		fields["stream_options"] = map[string]any{"include_usage": true}
-	} else {
-		h.Set("Accept", "application/json")
 	}
-	limit := r.MaxTokensField
-	if limit == "" {
-		limit = "max_tokens"
+	field := r.MaxTokensField
+	if field == "" {
+		field = "max_tokens"
 	}
-	if r.MaxTokens > 0 {
-		fields[limit] = r.MaxTokens
+	if n := r.limit(); n > 0 {
+		fields[field] = n
 	}
 	if r.OutputTokens > 0 {
 		// The servers that can pin a length do it with these; the others stop at the limit at the latest.
-		fields[limit] = r.OutputTokens
 		fields["min_tokens"] = r.OutputTokens
 		fields["ignore_eos"] = true
 	}
-	maps.Copy(fields, r.Extra)
-	return json.Marshal(fields)
+	return jsonBody(r, h, r.accept(eventStream), fields)
 }
 
 type openAIDoc struct {
@@ -53,9 +48,43 @@ type openAIDoc struct {
 		Error json.RawMessage `json:"error"`
 		Usage *openAIUsage    `json:"usage"`
 	} `json:"x_groq"`
+	Timings struct { // llama.cpp's
+		PromptMS    float64 `json:"prompt_ms"`
+		PredictedMS float64 `json:"predicted_ms"`
+	} `json:"timings"`
+	Metrics struct { // vLLM's
+		TTFTMS       float64 `json:"time_to_first_token_ms"`
+		QueueMS      float64 `json:"queue_time_ms"`
+		GenerationMS float64 `json:"generation_time_ms"`
+	} `json:"metrics"`
+}
+
+// serverTimes returns the times that the server tells in the body.
+func (doc *openAIDoc) serverTimes() []ServerTime {
+	times := map[ServerKind]time.Duration{}
+	add := func(kind ServerKind, v float64, unit time.Duration) {
+		if took, ok := duration(v, unit); ok && took > 0 {
+			times[kind] = took
+		}
+	}
+	add(ServerPrefill, doc.Timings.PromptMS, time.Millisecond)
+	add(ServerDecode, doc.Timings.PredictedMS, time.Millisecond)
+	add(ServerTTFT, doc.Metrics.TTFTMS, time.Millisecond)
+	add(ServerQueue, doc.Metrics.QueueMS, time.Millisecond)
+	add(ServerDecode, doc.Metrics.GenerationMS, time.Millisecond)
+	for _, u := range []*openAIUsage{doc.Usage, doc.XGroq.Usage} {
+		if u != nil {
+			add(ServerQueue, u.QueueTime, time.Second)
+			add(ServerPrefill, u.PromptTime, time.Second)
+			add(ServerDecode, u.CompletionTime, time.Second)
+			add(ServerTotal, u.TotalTime, time.Second)
+		}
+	}
+	return serverTimes(times)
 }
 
 type openAIChoice struct {
+	Index              int            `json:"index"`
 	Delta              *openAIMessage `json:"delta"`
 	Message            *openAIMessage `json:"message"`
 	Text               string         `json:"text"`
@@ -67,6 +96,7 @@ type openAIMessage struct {
 	Content          json.RawMessage  `json:"content"` // a string, null, or a list of parts
 	Reasoning        json.RawMessage  `json:"reasoning"`
 	ReasoningContent json.RawMessage  `json:"reasoning_content"`
+	ReasoningDetails json.RawMessage  `json:"reasoning_details"`
 	Refusal          json.RawMessage  `json:"refusal"`
 	ToolCalls        []openAIToolCall `json:"tool_calls"`
 	FunctionCall     openAIFunction   `json:"function_call"`
@@ -82,27 +112,49 @@ type openAIFunction struct {
 }
 
 type openAIUsage struct {
-	PromptTokens        *int `json:"prompt_tokens"`
-	CompletionTokens    *int `json:"completion_tokens"`
+	PromptTokens        count `json:"prompt_tokens"`
+	CompletionTokens    count `json:"completion_tokens"`
 	PromptTokensDetails struct {
-		CachedTokens *int `json:"cached_tokens"`
+		CachedTokens count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionTokensDetails struct {
-		ReasoningTokens *int `json:"reasoning_tokens"`
+		ReasoningTokens count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
+
+	// Groq's, in seconds.
+	QueueTime      float64 `json:"queue_time"`
+	PromptTime     float64 `json:"prompt_time"`
+	CompletionTime float64 `json:"completion_time"`
+	TotalTime      float64 `json:"total_time"`
+}
+
+// count is a number of tokens, which some servers write as 3.0 or "3". What is no whole number is absent.
+type count struct{ n *int }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *count) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(string(bytes.Trim(data, `"`)), 64)
+	if n := int(f); err == nil && float64(n) == f {
+		c.n = &n
+	}
+	return nil
 }
 
 // openAIDecoder decodes the chunks of a stream or a whole answer.
 type openAIDecoder struct {
 	tmpl  template
 	usage Usage // of the frame that the template fits last
+
+	named    bool // the frame is an event of a name of its own
+	streamed bool // a delta brought generated matter
+	finished *int // the choice that ended first; nil while none has
 }
 
 // newOpenAIDecoder returns a decoder of chunks whose text stands under a key: "content" or "text".
-func newOpenAIDecoder(key string) *openAIDecoder {
-	return &openAIDecoder{tmpl: template{shape: &shape{
+func newOpenAIDecoder(key string, m *Memory) *openAIDecoder {
+	return &openAIDecoder{tmpl: template{memory: m, shape: &shape{
 		text:   key,
-		skips:  []string{"obfuscation", "total_tokens"},
+		skips:  []string{"id", "created", "obfuscation", "total_tokens"},
 		counts: []string{"prompt_tokens", "completion_tokens"},
 	}}}
 }
@@ -111,26 +163,22 @@ var doneData = []byte("[DONE]")
 
 // Decode implements Decoder.
 func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" {
+	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" && !f.Whole && !f.Unframed {
+		d.streamed = true
 		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
 		return Event{Done: true}, nil
 	}
+	d.named = f.Event != "" && f.Event != "message" && f.Event != "error"
 	ev, err := d.decode(f.Data)
-	switch {
-	case err != nil && f.Event == "error":
-		return Event{Error: &Error{Message: clip(string(f.Data))}}, nil
-	case err != nil && f.Unframed:
-		return Event{}, nil // noise between events; the terminal signal decides
-	case f.Unframed:
-		return Event{Error: ev.Error}, nil
-	case err != nil:
-		return Event{}, err
+	if done, ev, err := settle(f, ev, err); done {
+		return ev, err
 	}
-	if f.Whole && (ev.Channels != 0 || ev.Finish != "") {
+	if f.Whole && ev.says() {
 		ev.Answer, ev.Done = true, true
 	}
+	d.streamed = d.streamed || ev.Channels != 0
 	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
 }
@@ -150,26 +198,57 @@ func (d *openAIDecoder) decode(data []byte) (Event, error) {
 	if err := unmarshal(data, &doc); err != nil {
 		return Event{}, syntaxError(data, err)
 	}
-	ev := Event{Usage: doc.Usage.usage(), Error: doc.err(data)}
+	ev := Event{Usage: doc.Usage.usage(), Error: doc.err(data, d.named), Server: doc.serverTimes()}
 	if ev.Usage == nil {
 		ev.Usage = doc.XGroq.Usage.usage()
 	}
 	for i := range doc.Choices {
-		doc.Choices[i].addTo(&ev)
+		d.add(&doc.Choices[i], &ev)
 	}
 	return ev, nil
 }
 
-// err returns the error that a document tells, by its error object or by what it gives as the end of the answer.
-func (doc *openAIDoc) err(data []byte) *Error {
+// add adds what a choice says. Of several choices, the end of the first one to end is that of the answer.
+func (d *openAIDecoder) add(c *openAIChoice, ev *Event) {
+	if c.FinishReason != "" && c.FinishReason != "null" {
+		if d.finished == nil {
+			d.finished = &c.Index
+		}
+		if *d.finished == c.Index {
+			c.addFinish(ev)
+		}
+	}
+	if c.Text != "" {
+		ev.add(Content, c.Text)
+	}
+	if c.Delta != nil {
+		c.Delta.addTo(ev)
+	}
+	// Some servers repeat the answer so far as a message, beside each delta or behind the last.
+	if c.Message != nil && c.Delta == nil && !d.streamed {
+		ev.Answer, ev.Done = true, true
+		c.Message.addTo(ev)
+	}
+}
+
+func (c *openAIChoice) addFinish(ev *Event) {
+	reason := strings.ToLower(c.FinishReason)
+	ev.Finish = c.FinishReason
+	ev.Limited = slices.Contains([]string{"length", "max_tokens", "model_length"}, reason)
+	ev.Filtered = reason == "content_filter"
+}
+
+// err returns the error that a document tells, by its error object or by what it gives as the end of the answer. In an
+// event with a name of its own, such as a ping, a message alone is no error.
+func (doc *openAIDoc) err(data []byte, named bool) *Error {
 	if present(doc.XGroq.Error) {
 		return &Error{Message: clip(textOf(doc.XGroq.Error))}
 	}
-	if present(doc.Error) || len(doc.Choices) == 0 {
+	if present(doc.Error) || len(doc.Choices) == 0 && !named {
 		return ParseError(data)
 	}
 	for _, c := range doc.Choices {
-		switch c.FinishReason {
+		switch strings.ToLower(c.FinishReason) {
 		case "error", "abort":
 			return &Error{Status: http.StatusInternalServerError, Message: clip("finish_reason " + c.FinishReason + " " + c.NativeFinishReason)}
 		case "insufficient_system_resource":
@@ -179,26 +258,8 @@ func (doc *openAIDoc) err(data []byte) *Error {
 	return nil
 }
 
-func (c *openAIChoice) addTo(ev *Event) {
-	if c.FinishReason != "" {
-		ev.Finish = c.FinishReason
-		ev.Limited = slices.Contains([]string{"length", "max_tokens", "model_length"}, c.FinishReason)
-		ev.Filtered = c.FinishReason == "content_filter"
-	}
-	if c.Text != "" {
-		ev.add(Content, c.Text)
-	}
-	if c.Delta != nil {
-		c.Delta.addTo(ev)
-	}
-	if c.Message != nil && c.Delta == nil { // Perplexity repeats the growing answer as a message beside each delta
-		ev.Answer, ev.Done = true, true
-		c.Message.addTo(ev)
-	}
-}
-
 func (m *openAIMessage) addTo(ev *Event) {
-	for _, r := range []json.RawMessage{m.Reasoning, m.ReasoningContent} {
+	for _, r := range []json.RawMessage{m.Reasoning, m.ReasoningContent, m.ReasoningDetails} {
 		if present(r) {
 			ev.Channels |= Reasoning
 		}
@@ -265,12 +326,12 @@ func (e *Event) add(c Channel, text string) {
 
 // usage returns nil where the server reports no tokens: null, or an object without any.
 func (u *openAIUsage) usage() *Usage {
-	if u == nil || u.PromptTokens == nil && u.CompletionTokens == nil {
+	if u == nil || u.PromptTokens.n == nil && u.CompletionTokens.n == nil {
 		return nil
 	}
 	return &Usage{
-		Input: u.PromptTokens, Output: u.CompletionTokens,
-		CachedInput: u.PromptTokensDetails.CachedTokens, Reasoning: u.CompletionTokensDetails.ReasoningTokens,
+		Input: u.PromptTokens.n, Output: u.CompletionTokens.n,
+		CachedInput: u.PromptTokensDetails.CachedTokens.n, Reasoning: u.CompletionTokensDetails.ReasoningTokens.n,
 	}
 }
 

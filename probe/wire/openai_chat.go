@@ -6,19 +6,20 @@ import (
 )
 
 // openAIChat is POST /v1/chat/completions.
-type openAIChat struct{}
+type openAIChat struct{ base *url.URL }
+
+func newOpenAIChat(base *url.URL) Protocol { return openAIChat{base} }
+
+// Traits implements Protocol.
+func (openAIChat) Traits() Traits { return Traits{Sentinel: true} }
+
+// URL implements Protocol.
+func (p openAIChat) URL(Request) *url.URL { return join(p.base, "/v1", "/chat/completions") }
 
 // Request implements Protocol.
 func (openAIChat) Request(r Request, h http.Header) ([]byte, error) {
 	return openAIBody(r, h, map[string]any{"messages": r.Messages})
 }
 
-// URL implements Protocol.
-func (openAIChat) URL(base *url.URL, _ Request) *url.URL {
-	return join(base, "/v1", "/chat/completions")
-}
-
 // Decoder implements Protocol.
-func (openAIChat) Decoder() Decoder {
-	return newOpenAIDecoder("content")
-}
+func (openAIChat) Decoder(r Request) Decoder { return newOpenAIDecoder("content", r.Memory) }

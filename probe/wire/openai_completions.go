@@ -7,27 +7,26 @@ import (
 )
 
 // openAICompletions is the older POST /v1/completions: one prompt, no roles.
-type openAICompletions struct{}
+type openAICompletions struct{ base *url.URL }
 
-// Request implements Protocol. The messages become one text: their contents, a blank line between them.
-func (openAICompletions) Request(r Request, h http.Header) ([]byte, error) {
-	texts := make([]string, len(r.Messages))
-	for i, m := range r.Messages {
-		texts[i] = m.Content
-	}
-	return openAIBody(r, h, map[string]any{"prompt": strings.Join(texts, "\n\n")})
-}
+func newOpenAICompletions(base *url.URL) Protocol { return openAICompletions{base} }
+
+// Traits implements Protocol.
+func (openAICompletions) Traits() Traits { return Traits{Sentinel: true} }
 
 // URL implements Protocol. "/chat/completions" ends like "/completions", but is the other protocol's.
-func (openAICompletions) URL(base *url.URL, _ Request) *url.URL {
-	u := *base
+func (p openAICompletions) URL(Request) *url.URL {
+	u := *p.base
 	if head, ok := strings.CutSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"); ok {
 		u.Path = head + "/completions"
 	}
 	return join(&u, "/v1", "/completions")
 }
 
-// Decoder implements Protocol.
-func (openAICompletions) Decoder() Decoder {
-	return newOpenAIDecoder("text")
+// Request implements Protocol.
+func (openAICompletions) Request(r Request, h http.Header) ([]byte, error) {
+	return openAIBody(r, h, map[string]any{"prompt": r.text()})
 }
+
+// Decoder implements Protocol.
+func (openAICompletions) Decoder(r Request) Decoder { return newOpenAIDecoder("text", r.Memory) }

@@ -71,7 +71,7 @@ func TestOpenAIChatEvents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := openAIChat{}.Decoder().Decode(stream.Frame{Data: []byte(tc.data)})
+			got, err := openAIChat{}.Decoder(Request{}).Decode(stream.Frame{Data: []byte(tc.data)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestDecodeErrors(t *testing.T) {
 		`{"choices":}`:      ErrMalformed,
 		`hello`:             ErrMalformed,
 	} {
-		if _, err := (openAIChat{}).Decoder().Decode(stream.Frame{Data: []byte(data)}); !errors.Is(err, want) {
+		if _, err := (openAIChat{}).Decoder(Request{}).Decode(stream.Frame{Data: []byte(data)}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", data, err, want)
 		}
 	}
@@ -114,11 +114,15 @@ func TestTemplateEqualsDecoding(t *testing.T) {
 		`{"choices":[{"delta":{"content":"c"}}],"obfuscation":"aa"}`, `{"choices":[{"delta":{"content":"d"}}],"obfuscation":"bcd"}`,
 		`{"choices":[{"delta":{"content":"d"}}],"obfuscation":"b\"d"}`,
 		`{"id": "other", "choices": [{"delta": {"content": "spaced"}}]}`, `{"id": "other", "choices": [{"delta": {"content": "more"}}]}`,
+		`{"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1,"details":{"completion_tokens":9}}}`,
+		`{"choices":[{"delta":{"content":"b"}}],"usage":{"completion_tokens":2,"details":{"completion_tokens":9}}}`,
+		`{"choices":[{"delta":{"content":"a"}}],"timings":{"completion_tokens":9}}`,
+		`{"choices":[{"delta":{"content":"b"}}],"timings":{"completion_tokens":8}}`,
 		chunk("again"), chunk("and again"),
 	}
-	warm := openAIChat{}.Decoder()
+	warm := openAIChat{}.Decoder(Request{})
 	for _, f := range frames {
-		fresh, err := openAIChat{}.Decoder().Decode(stream.Frame{Data: []byte(f)})
+		fresh, err := openAIChat{}.Decoder(Request{}).Decode(stream.Frame{Data: []byte(f)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,11 +147,11 @@ func TestTemplateIsUsed(t *testing.T) {
 		"padding": {"openai-chat", `{"choices":[{"delta":{"content":"%s"}}],"obfuscation":"x1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Lookup(tc.decoder)
+			p, err := New(tc.decoder, &url.URL{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := p.Decoder()
+			d := p.Decoder(Request{})
 			frame := stream.Frame{Data: fmt.Appendf(nil, tc.chunk, "text")}
 			if _, err := d.Decode(frame); err != nil {
 				t.Fatal(err)
@@ -178,7 +182,7 @@ func TestRequestBody(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Lookup(tc.protocol)
+			p, err := New(tc.protocol, &url.URL{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,26 +204,56 @@ func TestRequestBody(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	for _, tc := range []struct{ protocol, base, want string }{
-		{"openai-chat", "https://h", "https://h/v1/chat/completions"},
-		{"openai-chat", "https://h/", "https://h/v1/chat/completions"},
-		{"openai-chat", "https://h/v1", "https://h/v1/chat/completions"},
-		{"openai-chat", "https://h/v1/", "https://h/v1/chat/completions"},
-		{"openai-chat", "https://h/api/openai?k=1", "https://h/api/openai/chat/completions?k=1"},
-		{"openai-chat", "https://h/v1/chat/completions", "https://h/v1/chat/completions"},
-		{"openai-completions", "https://h/v1", "https://h/v1/completions"},
-		{"openai-completions", "https://h/v1/completions", "https://h/v1/completions"},
-		{"openai-completions", "https://h/v1/chat/completions", "https://h/v1/completions"},
+	for _, tc := range []struct {
+		protocol, base string
+		stream         bool
+		want           string
+	}{
+		{"openai-chat", "https://h", false, "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/", false, "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/v1", false, "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/v1/", false, "https://h/v1/chat/completions"},
+		{"openai-chat", "https://h/api/openai?k=1", false, "https://h/api/openai/chat/completions?k=1"},
+		{"openai-chat", "https://h/v1/chat/completions", false, "https://h/v1/chat/completions"},
+		{"openai-completions", "https://h/v1", false, "https://h/v1/completions"},
+		{"openai-completions", "https://h/v1/completions", false, "https://h/v1/completions"},
+		{"openai-completions", "https://h/v1/chat/completions", false, "https://h/v1/completions"},
+		{"openai-responses", "https://h", true, "https://h/v1/responses"},
+		{"azure-openai", "https://r.openai.azure.com", true, "https://r.openai.azure.com/openai/deployments/m/chat/completions?api-version=2024-10-21"},
+		{"azure-openai", "https://r.openai.azure.com/openai/deployments/d?api-version=2025-01-01", true, "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2025-01-01"},
+		{"azure-openai", "https://r.openai.azure.com/openai/v1", true, "https://r.openai.azure.com/openai/v1/chat/completions"},
+		{"anthropic-messages", "https://api.anthropic.com", true, "https://api.anthropic.com/v1/messages"},
+		{"anthropic-messages", "https://h/v1/messages", false, "https://h/v1/messages"},
+		{"anthropic-messages", "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu", true, "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/anthropic/models/m:streamRawPredict"},
+		{"anthropic-messages", "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/anthropic/models/c:streamRawPredict", false, "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/anthropic/models/c:rawPredict"},
+		{"anthropic-messages", "https://bedrock-runtime.eu-west-1.amazonaws.com", true, "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/invoke-with-response-stream"},
+		{"gemini", "https://generativelanguage.googleapis.com", true, "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse"},
+		{"gemini", "https://generativelanguage.googleapis.com/v1beta", false, "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent"},
+		{"gemini", "http://h/v1beta/models/g:generateContent", true, "http://h/v1beta/models/g:streamGenerateContent?alt=sse"},
+		{"gemini", "https://aiplatform.googleapis.com/v1/projects/p/locations/global", true, "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google/models/m:streamGenerateContent?alt=sse"},
+		{"bedrock-converse", "https://bedrock-runtime.eu-west-1.amazonaws.com", true, "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream"},
+		{"bedrock-converse", "http://h/model/anthropic.claude-v1:0/converse-stream", false, "http://h/model/anthropic.claude-v1%3A0/converse"},
+		{"ollama", "http://h:11434", true, "http://h:11434/api/chat"},
+		{"ollama", "http://h:11434/api", true, "http://h:11434/api/chat"},
+		{"ollama", "http://h:11434/api/generate", true, "http://h:11434/api/generate"},
+		{"tgi", "http://h", true, "http://h/generate_stream"},
+		{"tgi", "http://h/generate_stream", false, "http://h/generate"},
+		{"cohere", "https://api.cohere.com", true, "https://api.cohere.com/v2/chat"},
+		{"openai-embeddings", "https://h/v1", false, "https://h/v1/embeddings"},
+		{"rerank", "https://h", false, "https://h/v1/rerank"},
+		{"rerank", "https://api.cohere.com/v2", false, "https://api.cohere.com/v2/rerank"},
+		{"rerank", "http://tei/rerank", false, "http://tei/rerank"},
 	} {
-		p, err := Lookup(tc.protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
 		base, err := url.Parse(tc.base)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.URL(base, Request{}).String(); got != tc.want {
+		p, err := New(tc.protocol, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Model: "m", Stream: tc.stream}
+		if got := p.URL(r).String(); got != tc.want {
 			t.Errorf("%s %s: got %s, want %s", tc.protocol, tc.base, got, tc.want)
 		}
 	}
@@ -229,10 +263,10 @@ func FuzzOpenAIDecode(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"delta":{"content":"moss"}}]}`), []byte(`{"choices":[{"delta":{"content":"fern"}}]}`))
 	f.Add([]byte(`[DONE]`), []byte(`{"error":{"message":"m","code":"429"}}`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		warm := openAIChat{}.Decoder()
+		warm := openAIChat{}.Decoder(Request{})
 		_, _ = warm.Decode(stream.Frame{Data: first})
 		got, gotErr := warm.Decode(stream.Frame{Data: second})
-		want, wantErr := openAIChat{}.Decoder().Decode(stream.Frame{Data: second})
+		want, wantErr := openAIChat{}.Decoder(Request{}).Decode(stream.Frame{Data: second})
 		if (gotErr == nil) != (wantErr == nil) {
 			t.Fatalf("a template changes the error: %v, %v", gotErr, wantErr)
 		}
@@ -255,11 +289,11 @@ func BenchmarkDecode(b *testing.B) {
 			frame.Data = []byte(strings.Replace(string(data), `"delta":{"content":" token"}`, `"text":" token"`, 1))
 		}
 		b.Run(name, func(b *testing.B) {
-			p, err := Lookup(name)
+			p, err := New(name, &url.URL{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			d := p.Decoder()
+			d := p.Decoder(Request{})
 			b.ReportAllocs()
 			for b.Loop() {
 				if ev, err := d.Decode(frame); err != nil || len(ev.Text) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"sync/atomic"
 )
 
 // template recognises the frames that make up nearly all of a stream, without decoding them: those that equal one
@@ -13,12 +14,22 @@ import (
 //
 // Decoding every event costs several times what all the rest of a probe does.
 type template struct {
-	shape  *shape
-	parts  []part
-	tail   []byte // after the last slot
-	counts []int  // values of the slots of kind count, by their place in shape.counts; -1: not in the frame
-	misses int    // frames in a row that were learned in vain
+	shape   *shape
+	memory  *Memory  // shared with the decoders of other answers; may be nil
+	pattern *pattern // nil: none was learned yet
+	counts  []int    // values of the slots of kind count, by their place in shape.counts; -1: not in the frame
+	misses  int      // frames in a row that were learned in vain
 }
+
+// pattern is what the frames of one template have in common. It is never changed.
+type pattern struct {
+	parts []part
+	tail  []byte // after the last slot
+}
+
+// Memory is what the decoder of one answer leaves to those of later answers of the same series, so that each need not
+// learn anew. Its zero value is empty; it is safe for concurrent use.
+type Memory struct{ pattern atomic.Pointer[pattern] }
 
 // shape says which values may differ between the frames of one template.
 type shape struct {
@@ -49,11 +60,11 @@ const maxMisses = 8
 
 // match returns the text of a frame that fits the template. The counts are then those of the frame.
 func (t *template) match(data []byte) (text []byte, ok bool) {
-	if len(t.parts) == 0 {
+	if t.pattern == nil && !t.recall() {
 		return nil, false
 	}
-	for i := range t.parts {
-		p := &t.parts[i]
+	for i := range t.pattern.parts {
+		p := &t.pattern.parts[i]
 		if !bytes.HasPrefix(data, p.fixed) {
 			return nil, false
 		}
@@ -75,7 +86,7 @@ func (t *template) match(data []byte) (text []byte, ok bool) {
 		}
 		data = data[n:]
 	}
-	if !bytes.Equal(data, t.tail) || len(text) == 0 {
+	if !bytes.Equal(data, t.pattern.tail) || len(text) == 0 {
 		return nil, false
 	}
 	t.misses = 0
@@ -133,10 +144,45 @@ func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, erro
 		}
 	}
 	got, err := decode(append(other, tail...))
-	if err != nil || !got.plain() || string(got.Text) != otherText {
+	if err != nil || !got.plain() || string(got.Text) != otherText || !sound(parts, got.Usage) {
 		return
 	}
-	t.parts, t.tail = parts, bytes.Clone(tail)
+	t.use(&pattern{parts, bytes.Clone(tail)})
+	if t.memory != nil {
+		t.memory.pattern.Store(t.pattern)
+	}
+}
+
+// sound reports whether the counts of a pattern can be those of the usage: each in one place, and none without usage.
+func sound(parts []part, usage *Usage) bool {
+	seen := map[int]bool{}
+	for _, p := range parts {
+		if p.slot != slotCount {
+			continue
+		}
+		if usage == nil || seen[p.count] {
+			return false
+		}
+		seen[p.count] = true
+	}
+	return true
+}
+
+// recall takes what the decoder of an earlier answer learned, if there is any.
+func (t *template) recall() bool {
+	if t.memory == nil {
+		return false
+	}
+	p := t.memory.pattern.Load()
+	if p == nil {
+		return false
+	}
+	t.use(p)
+	return true
+}
+
+func (t *template) use(p *pattern) {
+	t.pattern = p
 	t.counts = slices.Repeat([]int{-1}, len(t.shape.counts))
 }
 

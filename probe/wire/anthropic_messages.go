@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"goodput_exporter/probe/stream"
+)
+
+// anthropic is POST /v1/messages: Anthropic's own, or the same model on Vertex AI (rawPredict) or Bedrock
+// (invoke), which the URL tells apart. Source: Anthropic's API reference, and its Go SDK for the two others.
+type anthropic struct {
+	base *url.URL
+	host anthropicHost
+}
+
+type anthropicHost int
+
+const (
+	anthropicDirect anthropicHost = iota
+	anthropicVertex
+	anthropicBedrock
+)
+
+func newAnthropic(base *url.URL) Protocol {
+	p := anthropic{base: base}
+	switch {
+	case isBedrock(base):
+		p.host = anthropicBedrock
+	case strings.Contains(base.Path, "/publishers/anthropic") || strings.HasSuffix(base.Host, "aiplatform.googleapis.com"):
+		p.host = anthropicVertex
+	}
+	return p
+}
+
+// Traits implements Protocol.
+func (p anthropic) Traits() Traits {
+	switch p.host {
+	case anthropicVertex:
+		return Traits{Sentinel: true}
+	case anthropicBedrock:
+		return Traits{Sentinel: true, Framing: stream.FramingAWS}
+	}
+	return Traits{Sentinel: true, KeyHeader: "x-api-key"}
+}
+
+// URL implements Protocol.
+func (p anthropic) URL(r Request) *url.URL {
+	switch p.host {
+	case anthropicVertex:
+		return vertexURL(p.base, r, "anthropic", "rawPredict", "streamRawPredict")
+	case anthropicBedrock:
+		return bedrockURL(p.base, r, "invoke", "invoke-with-response-stream")
+	}
+	return join(p.base, "/v1", "/messages")
+}
+
+// defaultAnthropicLimit is sent where no limit is configured: the protocol demands one.
+const defaultAnthropicLimit = 1024
+
+// Request implements Protocol.
+func (p anthropic) Request(r Request, h http.Header) ([]byte, error) {
+	system, messages := r.system()
+	fields := map[string]any{"messages": messages, "max_tokens": defaultAnthropicLimit}
+	if n := r.limit(); n > 0 {
+		fields["max_tokens"] = n
+	}
+	if system != "" {
+		fields["system"] = system
+	}
+	accept := r.accept(eventStream)
+	switch p.host {
+	case anthropicVertex:
+		fields["anthropic_version"] = "vertex-2023-10-16"
+		fields["stream"] = r.Stream
+	case anthropicBedrock:
+		fields["anthropic_version"] = "bedrock-2023-05-31"
+		accept = r.accept(awsEventStream)
+	default:
+		h.Set("Anthropic-Version", "2023-06-01")
+		fields["model"] = r.Model
+		fields["stream"] = r.Stream
+	}
+	return jsonBody(r, h, accept, fields)
+}
+
+// Sign implements Signer.
+func (p anthropic) Sign(req *http.Request, body []byte) error {
+	if p.host != anthropicBedrock {
+		return nil
+	}
+	return signAWS(req, body, p.base)
+}
+
+// Decoder implements Protocol.
+func (p anthropic) Decoder(r Request) Decoder {
+	return &anthropicDecoder{chunked: p.host == anthropicBedrock, tmpl: template{memory: r.Memory, shape: &shape{text: "text"}}}
+}
+
+type anthropicDecoder struct {
+	chunked bool // each event stands in a chunk of AWS' event stream
+	tmpl    template
+	input   anthropicUsage // of message_start: message_delta may leave it out
+}
+
+type anthropicEvent struct {
+	Type         string           `json:"type"`
+	Message      *anthropicAnswer `json:"message"`
+	ContentBlock anthropicBlock   `json:"content_block"`
+	Delta        anthropicBlock   `json:"delta"`
+	anthropicAnswer
+}
+
+type anthropicAnswer struct {
+	Content    []anthropicBlock `json:"content"`
+	StopReason string           `json:"stop_reason"`
+	Usage      *anthropicUsage  `json:"usage"`
+}
+
+type anthropicBlock struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Thinking    string `json:"thinking"`
+	PartialJSON string `json:"partial_json"`
+	Name        string `json:"name"`
+	StopReason  string `json:"stop_reason"`
+}
+
+type anthropicUsage struct {
+	InputTokens          *int `json:"input_tokens"`
+	OutputTokens         *int `json:"output_tokens"`
+	CacheReadInputTokens *int `json:"cache_read_input_tokens"`
+}
+
+// Decode implements Decoder.
+func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
+	if f.Failure {
+		return Event{Error: bedrockException(f)}, nil
+	}
+	if d.chunked && !f.Whole {
+		return d.chunk(f)
+	}
+	if text, ok := d.tmpl.match(f.Data); ok {
+		return Event{Channels: Content, Text: text}, nil
+	}
+	ev, err := d.decode(f.Data)
+	if done, ev, err := settle(f, ev, err); done {
+		return ev, err
+	}
+	d.tmpl.learn(f.Data, ev, d.decode)
+	return ev, nil
+}
+
+// chunk decodes the event inside a chunk of AWS' event stream. The padding beside it says nothing.
+func (d *anthropicDecoder) chunk(f stream.Frame) (Event, error) {
+	var chunk struct {
+		Bytes string `json:"bytes"`
+	}
+	if err := json.Unmarshal(f.Data, &chunk); err != nil {
+		return Event{}, syntaxError(f.Data, err)
+	}
+	data, err := base64.StdEncoding.DecodeString(chunk.Bytes)
+	if err != nil {
+		return Event{}, ErrMalformed
+	}
+	f.Data = data
+	if text, ok := d.tmpl.match(f.Data); ok {
+		return Event{Channels: Content, Text: text}, nil
+	}
+	ev, err := d.decode(data)
+	if err == nil {
+		d.tmpl.learn(data, ev, d.decode)
+	}
+	return ev, err
+}
+
+func (d *anthropicDecoder) decode(data []byte) (Event, error) {
+	var doc anthropicEvent
+	if err := unmarshal(data, &doc); err != nil {
+		return Event{}, syntaxError(data, err)
+	}
+	var ev Event
+	switch doc.Type {
+	case "message_start":
+		if doc.Message != nil && doc.Message.Usage != nil {
+			d.input = *doc.Message.Usage // its output tokens are no report, but a beginning
+		}
+	case "content_block_start":
+		doc.ContentBlock.addTo(&ev)
+	case "content_block_delta":
+		doc.Delta.addTo(&ev)
+	case "message_delta":
+		ev.Finish = doc.Delta.StopReason
+		ev.Usage = d.usage(doc.Usage)
+	case "message_stop":
+		ev.Done = true
+	case "message":
+		for _, b := range doc.Content {
+			b.addTo(&ev)
+		}
+		ev.Finish = doc.StopReason
+		ev.Usage = d.usage(doc.Usage)
+		ev.Answer, ev.Done = true, true
+	case "error":
+		ev.Error = ParseError(data)
+	case "":
+		ev.Error = ParseError(data)
+	}
+	ev.Limited = ev.Finish == "max_tokens" || ev.Finish == "model_context_window_exceeded"
+	ev.Refused = ev.Finish == "refusal"
+	return ev, nil
+}
+
+func (b anthropicBlock) addTo(ev *Event) {
+	ev.add(Content, b.Text)
+	if b.Thinking != "" {
+		ev.Channels |= Reasoning
+	}
+	if b.Name != "" || b.PartialJSON != "" {
+		ev.Channels |= Tool
+	}
+}
+
+// usage returns a report, completed by the input tokens that stood in message_start.
+func (d *anthropicDecoder) usage(u *anthropicUsage) *Usage {
+	if u == nil || u.OutputTokens == nil {
+		return nil
+	}
+	out := &Usage{Input: u.InputTokens, Output: u.OutputTokens, CachedInput: u.CacheReadInputTokens}
+	if out.Input == nil {
+		out.Input = d.input.InputTokens
+	}
+	if out.CachedInput == nil {
+		out.CachedInput = d.input.CacheReadInputTokens
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"slices"
+	"time"
+
+	"goodput_exporter/probe/stream"
+)
+
+// settle deals with what is the same for every protocol of JSON frames: errors that stand outside of the framing, and
+// noise there. It reports whether the frame says nothing more than the event or the error that it returns.
+func settle(f stream.Frame, ev Event, err error) (settled bool, _ Event, _ error) {
+	switch {
+	case f.Event == "error" && present(f.Data) && (err != nil || ev.Error == nil):
+		return true, Event{Error: &Error{Message: clip(string(f.Data))}}, nil
+	case f.Unframed && err != nil:
+		return true, Event{}, nil // noise between events; the terminal signal decides
+	case f.Unframed:
+		return true, Event{Error: ev.Error}, nil
+	}
+	return err != nil, ev, err
+}
+
+// says reports whether an event is of an answer, and not of something else in JSON.
+func (e *Event) says() bool { return e.Channels != 0 || e.Finish != "" }
+
+// serverTimes lists the times that are known, in the order of ServerKinds.
+func serverTimes(times map[ServerKind]time.Duration) []ServerTime {
+	var list []ServerTime
+	for kind, took := range times {
+		if took > 0 {
+			list = append(list, ServerTime{kind, took})
+		}
+	}
+	slices.SortFunc(list, func(a, b ServerTime) int {
+		return slices.Index(ServerKinds, a.Kind) - slices.Index(ServerKinds, b.Kind)
+	})
+	return list
+}

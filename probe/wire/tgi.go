@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"goodput_exporter/probe/stream"
+)
+
+// tgi is the own API of Hugging Face's Text Generation Inference: POST /generate_stream and /generate.
+// Source: TGI's API reference.
+type tgi struct{ base *url.URL }
+
+func newTGI(base *url.URL) Protocol { return tgi{base} }
+
+// Traits implements Protocol.
+func (tgi) Traits() Traits { return Traits{} }
+
+// URL implements Protocol.
+func (p tgi) URL(r Request) *url.URL {
+	u := *p.base
+	u.Path = strings.TrimRight(u.Path, "/")
+	for _, path := range []string{"/generate_stream", "/generate"} {
+		u.Path = strings.TrimSuffix(u.Path, path)
+	}
+	if r.Stream {
+		return join(&u, "", "/generate_stream")
+	}
+	return join(&u, "", "/generate")
+}
+
+// Request implements Protocol.
+func (tgi) Request(r Request, h http.Header) ([]byte, error) {
+	parameters := map[string]any{"details": true}
+	if n := r.limit(); n > 0 {
+		parameters["max_new_tokens"] = n
+	}
+	return jsonBody(r, h, r.accept(eventStream), map[string]any{"inputs": r.text(), "parameters": parameters})
+}
+
+// Decoder implements Protocol.
+func (tgi) Decoder(r Request) Decoder {
+	return &tgiDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: "text", skips: []string{"index", "id", "logprob"}}}}
+}
+
+type tgiDecoder struct{ tmpl template }
+
+type tgiDoc struct {
+	Token *struct {
+		Text    string `json:"text"`
+		Special bool   `json:"special"`
+	} `json:"token"`
+	GeneratedText *string `json:"generated_text"`
+	Details       *struct {
+		FinishReason    string            `json:"finish_reason"`
+		GeneratedTokens *int              `json:"generated_tokens"`
+		InputLength     *int              `json:"input_length"`
+		Prefill         []json.RawMessage `json:"prefill"`
+	} `json:"details"`
+	Error json.RawMessage `json:"error"`
+}
+
+// Decode implements Decoder.
+func (d *tgiDecoder) Decode(f stream.Frame) (Event, error) {
+	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" {
+		return Event{Channels: Content, Text: text}, nil
+	}
+	ev, err := d.decode(f.Data)
+	if done, ev, err := settle(f, ev, err); done {
+		return ev, err
+	}
+	ev.Answer = f.Whole && ev.Done
+	d.tmpl.learn(f.Data, ev, d.decode)
+	return ev, nil
+}
+
+func (*tgiDecoder) decode(data []byte) (Event, error) {
+	var doc tgiDoc
+	if data[0] == '[' { // a whole answer of older versions
+		var list []json.RawMessage
+		if json.Unmarshal(data, &list) == nil && len(list) == 1 {
+			data = list[0]
+		}
+	}
+	if err := unmarshal(data, &doc); err != nil {
+		return Event{}, syntaxError(data, err)
+	}
+	var ev Event
+	if present(doc.Error) || doc.Token == nil && doc.GeneratedText == nil {
+		ev.Error = ParseError(data)
+	}
+	// The end-of-text token is generated too, but nobody sees it.
+	if t := doc.Token; t != nil && !t.Special {
+		ev.add(Content, t.Text)
+	} else if t == nil && doc.GeneratedText != nil {
+		ev.add(Content, *doc.GeneratedText)
+	}
+	ev.Done = doc.GeneratedText != nil || doc.Details != nil
+	if det := doc.Details; det != nil {
+		ev.Finish = det.FinishReason
+		ev.Limited = det.FinishReason == "length"
+		if det.GeneratedTokens != nil {
+			ev.Usage = &Usage{Output: det.GeneratedTokens, Input: det.InputLength}
+			if det.InputLength == nil && len(det.Prefill) > 0 {
+				n := len(det.Prefill)
+				ev.Usage.Input = &n
+			}
+		}
+	}
+	return ev, nil
+}
