@@ -34,6 +34,9 @@ ifneq ($(shell test -d "$$HOME" && test -w "$$HOME" && echo usable),usable)
 export GOPATH  ?= $(CURDIR)/.cache/go
 export GOCACHE ?= $(CURDIR)/.cache/go-build
 endif
+# Static programs, and tests that are compiled the same way, so that the second of `make run` and `make test` finds
+# the work of the first. Only the race detector needs cgo.
+export CGO_ENABLED := 0
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 # gotest runs `go test` and counts; a shell without pipefail hands go's exit status down the pipe.
@@ -47,7 +50,8 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build goodput_exporter and goodputctl into build/
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	@echo "building goodput_exporter and goodputctl $(call unknown,$(VERSION)); the first time compiles everything"
+	@$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 run: build ## run the demo on :10042; with LLM_URL (LLM_MODEL, LLM_API_KEY) probe that endpoint instead
 	exec $(BUILD)/goodput_exporter $(if $(LLM_URL),,--demo) $(RUN_FLAGS)
@@ -68,15 +72,19 @@ lint: tools ## run golangci-lint
 	@echo 'check: golangci-lint'
 	@$(TOOLS)/bin/golangci-lint run --build-tags thirdparty ./...
 
+race: export CGO_ENABLED := 1
 race: tools ## run the tests with the race detector
 	@echo 'check: the tests again, with the race detector'
-	@CGO_ENABLED=1 $(call gotest,-race $(TEST_FLAGS) ./...)
+	@$(call gotest,-race $(TEST_FLAGS) ./...)
 
+thirdparty: export GOODPUTCTL       := $(CURDIR)/$(BUILD)/goodputctl
+thirdparty: export GOODPUT_EXPORTER := $(CURDIR)/$(BUILD)/goodput_exporter
+thirdparty: export AIMOCK           := $(TOOLS)/bin/aimock
+thirdparty: export NGINX            := $(TOOLS)/bin/nginx
+thirdparty: export PROMTOOL         := $(TOOLS)/bin/promtool
 thirdparty: tools build ## run the tests against aimock and nginx, and promtool on the live metrics
 	@echo 'check: tests against third-party servers'
-	@GOODPUTCTL='$(CURDIR)/$(BUILD)/goodputctl' GOODPUT_EXPORTER='$(CURDIR)/$(BUILD)/goodput_exporter' \
-		AIMOCK='$(TOOLS)/bin/aimock' NGINX='$(TOOLS)/bin/nginx' PROMTOOL='$(TOOLS)/bin/promtool' \
-		$(call gotest,-tags thirdparty -run ThirdParty -count 1 $(TEST_FLAGS) ./cmd/...)
+	@$(call gotest,-tags thirdparty -run ThirdParty -count 1 $(TEST_FLAGS) ./cmd/...)
 
 bench: ## measure accuracy and cost beside a plain client; BENCH is the pattern of the benchmarks
 	$(GO) test -run '^$$' -bench '$(BENCH)' $(BENCH_FLAGS) $(BENCH_PACKAGE)
