@@ -143,7 +143,7 @@ func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
 	if d.chunked && !f.Whole {
 		return d.chunk(f)
 	}
-	if text, ok := d.tmpl.match(f.Data); ok {
+	if text, ok := d.tmpl.match(f); ok {
 		return Event{Channels: Content, Text: text}, nil
 	}
 	ev, err := d.decode(f.Data)
@@ -167,7 +167,7 @@ func (d *anthropicDecoder) chunk(f stream.Frame) (Event, error) {
 		return Event{}, ErrMalformed
 	}
 	f.Data = data
-	if text, ok := d.tmpl.match(f.Data); ok {
+	if text, ok := d.tmpl.match(f); ok {
 		return Event{Channels: Content, Text: text}, nil
 	}
 	ev, err := d.decode(data)

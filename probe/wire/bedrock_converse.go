@@ -93,7 +93,7 @@ func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
 		return Event{Error: bedrockException(f)}, nil
 	}
 	if f.Event == "contentBlockDelta" {
-		if text, ok := d.tmpl.match(f.Data); ok {
+		if text, ok := d.tmpl.match(f); ok {
 			return Event{Channels: Content, Text: text}, nil
 		}
 	}

@@ -68,7 +68,7 @@ type cohereTokens struct {
 
 // Decode implements Decoder.
 func (d *cohereDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok {
+	if text, ok := d.tmpl.match(f); ok {
 		return Event{Channels: Content, Text: text}, nil
 	}
 	ev, err := d.decode(f.Data)

@@ -115,7 +115,7 @@ type geminiUsage struct {
 
 // Decode implements Decoder.
 func (d *geminiDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok {
+	if text, ok := d.tmpl.match(f); ok {
 		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
 	}
 	ev, err := d.decode(f.Data)

@@ -163,7 +163,7 @@ var doneData = []byte("[DONE]")
 
 // Decode implements Decoder.
 func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" && !f.Whole && !f.Unframed {
+	if text, ok := d.tmpl.match(f); ok && f.Event == "" {
 		d.streamed = true
 		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
 	}

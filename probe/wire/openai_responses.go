@@ -99,7 +99,7 @@ var responsesChannels = map[string]Channel{
 
 // Decode implements Decoder.
 func (d *responsesDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok {
+	if text, ok := d.tmpl.match(f); ok {
 		return Event{Channels: Content, Text: text}, nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {

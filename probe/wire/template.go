@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+
+	"goodput_exporter/probe/stream"
 )
 
 // template recognises the frames that make up nearly all of a stream, without decoding them: those that equal one
@@ -59,7 +61,11 @@ const (
 const maxMisses = 8
 
 // match returns the text of a frame that fits the template. The counts are then those of the frame.
-func (t *template) match(data []byte) (text []byte, ok bool) {
+func (t *template) match(f stream.Frame) (text []byte, ok bool) {
+	if f.Whole || f.Unframed || f.Failure {
+		return nil, false
+	}
+	data := f.Data
 	if t.pattern == nil && !t.recall() {
 		return nil, false
 	}

@@ -64,7 +64,7 @@ type tgiDoc struct {
 
 // Decode implements Decoder.
 func (d *tgiDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f.Data); ok && f.Event == "" {
+	if text, ok := d.tmpl.match(f); ok && f.Event == "" {
 		return Event{Channels: Content, Text: text}, nil
 	}
 	ev, err := d.decode(f.Data)
