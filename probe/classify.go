@@ -196,14 +196,27 @@ func ofBody(err error) *failure {
 	return fail(Interrupted, ReasonProtocol, err)
 }
 
+// h2Reasons are the codes of RFC 9113, section 7.
+var h2Reasons = map[http2.ErrCode]Reason{
+	http2.ErrCodeNo:                 ReasonH2NoError,
+	http2.ErrCodeProtocol:           ReasonH2Protocol,
+	http2.ErrCodeInternal:           ReasonH2Internal,
+	http2.ErrCodeFlowControl:        ReasonH2FlowControl,
+	http2.ErrCodeSettingsTimeout:    ReasonH2SettingsTimeout,
+	http2.ErrCodeStreamClosed:       ReasonH2StreamClosed,
+	http2.ErrCodeFrameSize:          ReasonH2FrameSize,
+	http2.ErrCodeRefusedStream:      ReasonH2Refused,
+	http2.ErrCodeCancel:             ReasonH2Cancel,
+	http2.ErrCodeCompression:        ReasonH2Compression,
+	http2.ErrCodeConnect:            ReasonH2Connect,
+	http2.ErrCodeEnhanceYourCalm:    ReasonH2Calm,
+	http2.ErrCodeInadequateSecurity: ReasonH2Security,
+	http2.ErrCodeHTTP11Required:     ReasonH2HTTP11,
+}
+
 func h2Reason(code http2.ErrCode) Reason {
-	switch code {
-	case http2.ErrCodeInternal:
-		return ReasonH2Internal
-	case http2.ErrCodeCancel:
-		return ReasonH2Cancel
-	case http2.ErrCodeRefusedStream:
-		return ReasonH2Refused
+	if r, ok := h2Reasons[code]; ok {
+		return r
 	}
 	return ReasonH2Reset
 }

@@ -61,11 +61,23 @@ const (
 	ReasonProtocol    Reason = "protocol"    // connection_error, interrupted: not the HTTP that was agreed on
 
 	ReasonUnexpectedEOF Reason = "unexpected_eof" // interrupted
-	ReasonH2Reset       Reason = "h2_reset"       // interrupted: RST_STREAM with a code not named here
-	ReasonH2Internal    Reason = "h2_internal_error"
-	ReasonH2Cancel      Reason = "h2_cancel"
-	ReasonH2Refused     Reason = "h2_refused_stream"
-	ReasonH2GoAway      Reason = "h2_goaway"
+	ReasonH2GoAway      Reason = "h2_goaway"      // interrupted
+	ReasonH2Reset       Reason = "h2_reset"       // interrupted: RST_STREAM with a code that RFC 9113 does not name
+
+	ReasonH2NoError         Reason = "h2_no_error" // interrupted: RST_STREAM with this code, as the others
+	ReasonH2Protocol        Reason = "h2_protocol_error"
+	ReasonH2Internal        Reason = "h2_internal_error"
+	ReasonH2FlowControl     Reason = "h2_flow_control_error"
+	ReasonH2SettingsTimeout Reason = "h2_settings_timeout"
+	ReasonH2StreamClosed    Reason = "h2_stream_closed"
+	ReasonH2FrameSize       Reason = "h2_frame_size_error"
+	ReasonH2Refused         Reason = "h2_refused_stream"
+	ReasonH2Cancel          Reason = "h2_cancel"
+	ReasonH2Compression     Reason = "h2_compression_error"
+	ReasonH2Connect         Reason = "h2_connect_error"
+	ReasonH2Calm            Reason = "h2_enhance_your_calm"
+	ReasonH2Security        Reason = "h2_inadequate_security"
+	ReasonH2HTTP11          Reason = "h2_http_1_1_required"
 
 	ReasonLimit Reason = "limit" // rate_limited
 	ReasonQuota Reason = "quota" // rate_limited: money or quota is used up
@@ -99,7 +111,9 @@ const (
 var Reasons = map[Outcome][]Reason{
 	Truncated: {ReasonUnterminated},
 	Interrupted: {
-		ReasonUnexpectedEOF, ReasonReset, ReasonProtocol, ReasonH2Reset, ReasonH2Internal, ReasonH2Cancel, ReasonH2Refused, ReasonH2GoAway,
+		ReasonUnexpectedEOF, ReasonReset, ReasonProtocol, ReasonH2GoAway, ReasonH2Reset,
+		ReasonH2NoError, ReasonH2Protocol, ReasonH2Internal, ReasonH2FlowControl, ReasonH2SettingsTimeout, ReasonH2StreamClosed, ReasonH2FrameSize,
+		ReasonH2Refused, ReasonH2Cancel, ReasonH2Compression, ReasonH2Connect, ReasonH2Calm, ReasonH2Security, ReasonH2HTTP11,
 	},
 	Timeout:         {ReasonConnect, ReasonTLS, ReasonHeaders, ReasonFirstToken, ReasonIdle, ReasonTotal},
 	RateLimited:     {ReasonLimit, ReasonQuota},

@@ -36,7 +36,11 @@ func describe(r *probe.Result, slo config.SLO) string {
 		if f.value != nil {
 			value = milliseconds(*f.value)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.name, value, judged)
+		fmt.Fprintf(w, "  %s\t%s", f.name, value)
+		if judged != "" {
+			fmt.Fprintf(w, "\t%s", judged)
+		}
+		fmt.Fprintln(w)
 	}
 	_ = w.Flush() // to a strings.Builder
 	b.WriteString(facts(r))

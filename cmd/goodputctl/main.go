@@ -35,8 +35,6 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := kingpin.New("goodputctl", "Probe LLM endpoints by hand, as goodput_exporter does.")
-	exited := -1
-	app.Terminate(func(code int) { exited = code })
 	app.UsageWriter(stdout).ErrorWriter(stderr)
 	app.Version(version.Print("goodputctl"))
 	app.VersionFlag.Short('V')
@@ -48,9 +46,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		runs[name] = run
 	}
 	chosen, err := app.Parse(args)
-	if exited >= 0 { // --help, --version
-		return exited
-	}
 	if err != nil {
 		fmt.Fprintf(stderr, "goodputctl: %v; try --help\n", err)
 		return exitUsage

@@ -26,7 +26,7 @@ type probeFlags struct {
 	maxTokens, outputTokens          int
 	maxTokensField                   string
 	timeout, firstToken, idle        time.Duration
-	slo                              map[string]*time.Duration
+	slo                              map[string]*limitFlag
 	complete, completeSet            bool
 	requireText, acceptNotStreamed   bool
 	followRedirects, http2, newConns bool
@@ -38,10 +38,17 @@ type probeFlags struct {
 	count                            int
 }
 
+// limitFlag is a flag for the limit of an SLO's criterion.
+type limitFlag struct {
+	limit time.Duration
+	set   bool
+}
+
 // probeCommand is `goodputctl probe`: one probe, or a few in a row.
 func probeCommand(app *kingpin.Application) (string, func(context.Context, io.Writer, io.Writer) int) {
 	cmd := app.Command("probe", "Send one request and say what became of it. Exits 0 when it was good, 1 when not, 2 on bad usage or a failure of its own.")
-	f := &probeFlags{slo: map[string]*time.Duration{}}
+	f := &probeFlags{slo: map[string]*limitFlag{}}
+	cmd.Action(f.exclusive)
 	cmd.Flag("url", "Base URL or full URL of the endpoint.").Envar("LLM_URL").StringVar(&f.url)
 	cmd.Flag("protocol", "Protocol: "+strings.Join(config.Protocols, ", ")+".").Default(config.DefaultProtocol).StringVar(&f.protocol)
 	cmd.Flag("model", "Model to ask.").Envar("LLM_MODEL").StringVar(&f.model)
@@ -64,7 +71,8 @@ func probeCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 				IsSetByUser(&f.completeSet).BoolVar(&f.complete)
 			continue
 		}
-		f.slo[name] = cmd.Flag("slo."+strings.ReplaceAll(name, "_", "-"), "SLO: longest good "+name+".").Duration()
+		f.slo[name] = &limitFlag{}
+		cmd.Flag(sloFlag(name), "SLO: longest good "+name+".").IsSetByUser(&f.slo[name].set).DurationVar(&f.slo[name].limit)
 	}
 	cmd.Flag("require-text", "An answer without visible text is no answer.").BoolVar(&f.requireText)
 	cmd.Flag("accept-not-streamed", "A whole answer to a request for a stream is no failure.").BoolVar(&f.acceptNotStreamed)
@@ -81,6 +89,30 @@ func probeCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 	cmd.Flag("output", "Output: text, or json with one object a line.").Default("text").EnumVar(&f.output, "text", "json")
 	cmd.Flag("count", "Number of probes, one after the other.").Default("1").IntVar(&f.count)
 	return cmd.FullCommand(), f.run
+}
+
+func sloFlag(criterion string) string { return "slo." + strings.ReplaceAll(criterion, "_", "-") }
+
+// exclusive refuses flags that have no say beside, or without, --config.file.
+func (f *probeFlags) exclusive(parsed *kingpin.ParseContext) error {
+	for _, e := range parsed.Elements {
+		flag, ok := e.Clause.(*kingpin.FlagClause)
+		if !ok {
+			continue
+		}
+		switch name := flag.Model().Name; name {
+		case "config.file", "output", "count":
+		case "target", "scenario":
+			if f.file == "" {
+				return fmt.Errorf("--%s needs --config.file", name)
+			}
+		default:
+			if f.file != "" {
+				return fmt.Errorf("--%s has no say beside --config.file, which describes the whole probe", name)
+			}
+		}
+	}
+	return nil
 }
 
 func (f *probeFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
@@ -138,6 +170,11 @@ func (f *probeFlags) series() (*config.Series, error) {
 	for name, limit := range map[string]time.Duration{"timeout": f.timeout, "first-token-timeout": f.firstToken, "idle-timeout": f.idle} {
 		if limit <= 0 {
 			return nil, fmt.Errorf("--%s=%s: it must be positive", name, limit)
+		}
+	}
+	for name, flag := range f.slo {
+		if flag.set && flag.limit <= 0 {
+			return nil, fmt.Errorf("--%s=%s: it must be positive", sloFlag(name), flag.limit)
 		}
 	}
 	if f.url == "" {
@@ -203,8 +240,8 @@ func (f *probeFlags) setScenario(s *config.Scenario) {
 	}
 	s.SLO = config.SLO{Objective: 0.99} // one probe is good or not; any objective will do
 	for _, name := range config.Criteria {
-		if limit, ok := f.slo[name]; ok && *limit > 0 {
-			s.SLO.Criteria = append(s.SLO.Criteria, config.Criterion{Name: name, Limit: *limit})
+		if flag, ok := f.slo[name]; ok && flag.set {
+			s.SLO.Criteria = append(s.SLO.Criteria, config.Criterion{Name: name, Limit: flag.limit})
 		}
 	}
 	if f.completeSet && f.complete || !f.completeSet && len(s.SLO.Criteria) > 0 && f.outputTokens == 0 {
