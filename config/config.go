@@ -28,6 +28,7 @@ type Config struct {
 	Files      []string  // every file that was read, absolute: the configuration, target files, prompts
 	// TargetGlobs are the target_files patterns, absolute, for Watch.
 	TargetGlobs []string
+	loaded      []byte   // digest of what they held when they were read
 	Warnings    []string // what is valid but will not work well
 }
 

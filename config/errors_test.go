@@ -215,7 +215,7 @@ p.jsonl:9: max_tokens: must be at least 1; leave it out to take the scenario's`}
 			},
 			`c.yml:11: targets[0].scenarios[1]: unknown scenario "talk"; known are chat
 c.yml:12: targets[0].labels.job: the label job is set by the exporter or by Prometheus: choose another, such as llm_job
-c.yml:13: targets[0].protocol: unknown protocol "grpc"; known are openai-chat, openai-completions
+c.yml:13: targets[0].protocol: unknown protocol "grpc"; known are anthropic-messages, azure-openai, bedrock-converse, cohere, gemini, ollama, openai-chat, openai-completions, openai-embeddings, openai-responses, rerank, tgi
 t/a.yml:1: [0].url: must begin with http:// or https://
 t/a.yml:1: [0].name: duplicate target "eu", first in c.yml:8; names must be unique
 t/a.yml:2: [1].nam: unknown key; did you mean "name"?

@@ -79,6 +79,7 @@ func (l *loader) decode(src *source, root *yaml.Node, out any) {
 // targetFiles returns the files that target_files match, each once, in the order of the patterns.
 func (l *loader) targetFiles(dir string) []string {
 	var files []string
+	defer func() { l.cfg.loaded = contents(l.cfg.TargetGlobs) }() // before any of them is read
 	for i, glob := range l.file.TargetFiles {
 		key := fmt.Sprintf("target_files[%d]", i)
 		at := Error{File: l.main.file, Line: l.main.lines[key], Key: key}

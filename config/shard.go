@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,6 +24,20 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{Index: i, Count: n}, nil
 }
 
+// Set is ParseShard for flags.
+func (s *Shard) Set(text string) (err error) {
+	*s, err = ParseShard(text)
+	return err
+}
+
+// String returns what ParseShard reads; "" where there is no sharding.
+func (s *Shard) String() string {
+	if s.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.Index, s.Count)
+}
+
 // Has reports whether a target is the shard's, by a hash of its name. All series of a target are in one shard, and
 // with them its budget.
 func (s Shard) Has(target string) bool {
@@ -35,9 +48,20 @@ func (s Shard) Has(target string) bool {
 	return binary.BigEndian.Uint64(sum[:8])%uint64(s.Count) == uint64(s.Index)
 }
 
-// Keep leaves only the shard's targets and series in the configuration. The label names stay those of the whole,
+// Keep returns the configuration with only the shard's targets and series. The label names stay those of the whole,
 // so that all shards expose the same.
-func (c *Config) Keep(s Shard) {
-	c.Targets = slices.DeleteFunc(c.Targets, func(t *Target) bool { return !s.Has(t.Name) })
-	c.Series = slices.DeleteFunc(c.Series, func(sr *Series) bool { return !s.Has(sr.Target.Name) })
+func (c *Config) Keep(s Shard) *Config {
+	kept := *c
+	kept.Targets, kept.Series = nil, nil
+	for _, t := range c.Targets {
+		if s.Has(t.Name) {
+			kept.Targets = append(kept.Targets, t)
+		}
+	}
+	for _, sr := range c.Series {
+		if s.Has(sr.Target.Name) {
+			kept.Series = append(kept.Series, sr)
+		}
+	}
+	return &kept
 }

@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 				cfg.Series = append(cfg.Series, &Series{Target: target, Scenario: &Scenario{Name: name}})
 			}
 		}
-		cfg.Keep(Shard{i, shards})
+		cfg = cfg.Keep(Shard{i, shards})
 		if len(cfg.Series) != 2*len(cfg.Targets) || len(cfg.LabelNames) != 1 {
 			t.Errorf("shard %d: %d series of %d targets, labels %v", i, len(cfg.Series), len(cfg.Targets), cfg.LabelNames)
 		}

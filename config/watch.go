@@ -22,13 +22,16 @@ const settle = time.Second
 // recheck is how often Watch looks without a sign: some file systems (NFS) send none.
 const recheck = time.Minute
 
-// Watch calls changed when what the files that match the patterns hold is different from before: written, replaced,
-// new, or gone. It watches directories, so that renames and the symlink swaps of Kubernetes are seen, and returns nil
-// when ctx ends. Patterns are those of filepath.Match, such as Config.TargetGlobs; a plain path is one, too.
-func Watch(ctx context.Context, globs []string, changed func()) error {
-	w, err := newWatcher(globs)
+// Watch calls changed when what the configuration's target files hold is different from what was loaded: written,
+// replaced, new, or gone. It watches directories, so that renames and the symlink swaps of Kubernetes are seen, and
+// returns nil when ctx ends.
+func (c *Config) Watch(ctx context.Context, changed func()) error {
+	w, err := newWatcher(c.TargetGlobs)
 	if err != nil {
 		return fmt.Errorf("watch target files: %w", err)
+	}
+	if c.loaded != nil {
+		w.before = c.loaded
 	}
 	w.run(ctx, settle, changed)
 	return nil
@@ -56,7 +59,7 @@ func (w *watcher) run(ctx context.Context, settle time.Duration, changed func())
 	defer w.notify.Close()
 	ticker := time.NewTicker(recheck)
 	defer ticker.Stop()
-	var settled <-chan time.Time // nil while nothing happened
+	settled := time.After(settle) // something may have changed since before; nil while nothing happened
 	for {
 		select {
 		case <-ctx.Done():

@@ -124,7 +124,7 @@ func steps(all ...func(string) error) func(string) error {
 func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Watch(ctx, []string{filepath.Join(t.TempDir(), "*.yml")}, func() { t.Error("changed was called") }); err != nil {
+	if err := (&Config{TargetGlobs: []string{filepath.Join(t.TempDir(), "*.yml")}}).Watch(ctx, func() { t.Error("changed was called") }); err != nil {
 		t.Errorf("Watch = %v", err)
 	}
 }

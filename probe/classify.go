@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/oauth2"
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe/arrival"
@@ -68,6 +69,10 @@ func waitedFor(ex *arrival.Exchange) Reason {
 // ofTransport classifies the error of a request that got no response headers. What went wrong before a connection was
 // asked for, such as a secret file that cannot be read, is the prober's own.
 func ofTransport(err error, ex *arrival.Exchange) *failure {
+	var token *oauth2.RetrieveError
+	if errors.As(err, &token) && token.Response != nil { // its text has the whole answer, which may repeat the client's secret
+		return fail(LocalError, "", fmt.Errorf("oauth2: the token endpoint answered %s", token.Response.Status))
+	}
 	if isLocal(err) || !ex.Asked() {
 		return fail(LocalError, "", err)
 	}

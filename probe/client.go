@@ -12,6 +12,7 @@ import (
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/version"
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe/arrival"
@@ -20,6 +21,15 @@ import (
 // idleConnTimeout is how long an unused connection is kept: longer than the usual interval, shorter than the
 // usual server's patience.
 const idleConnTimeout = 90 * time.Second
+
+// UserAgent returns the User-Agent by which endpoints recognise a program of ours.
+func UserAgent(program string) string {
+	v := version.Version
+	if v == "" {
+		v = "devel"
+	}
+	return program + "/" + v
+}
 
 // Clients shares HTTP clients, and with them connections, among the targets of one host that have equal HTTP
 // settings. Its zero value is not usable: call NewClients, and Close it at the end.

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"encoding/base64"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -89,14 +90,32 @@ func (a *attempt) scrub() {
 	if a.exchange == nil {
 		return
 	}
-	r := a.result
+	secrets := secretsOfQuery(a.target.URL)
 	for _, header := range a.exchange.Secrets() {
-		for _, secret := range secretsOf(header) {
-			for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
-				*s = redact(*s, secret)
-			}
+		secrets = append(secrets, secretsOf(header)...)
+	}
+	r := a.result
+	for _, secret := range secrets {
+		for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
+			*s = redact(*s, secret)
 		}
 	}
+}
+
+// secretsOfQuery returns the values in a URL's query, as they stand there and as they are meant. Short ones are
+// switches and versions.
+func secretsOfQuery(endpoint string) []string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil
+	}
+	var secrets []string
+	for _, values := range u.Query() {
+		for _, v := range values {
+			secrets = append(secrets, v, url.QueryEscape(v))
+		}
+	}
+	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) <= len("2006-01-02") })
 }
 
 const redacted = "<secret>"

@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
-	"github.com/prometheus/common/version"
 
 	"goodput_exporter/collector"
 	"goodput_exporter/config"
@@ -57,7 +54,7 @@ type budget struct {
 func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger) *daemon {
 	d := &daemon{
 		load: load, logger: logger, clients: probe.NewClients(), series: map[string]*series{},
-		userAgent: "goodput_exporter/" + version.Version,
+		userAgent: probe.UserAgent("goodput_exporter"),
 	}
 	var skips []string
 	for _, r := range schedule.Reasons {
@@ -68,17 +65,23 @@ func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger)
 	return d
 }
 
-// close gives back what is left when nothing runs any more.
+// close gives back what is left when no probe runs any more. It waits for a reload under way.
 func (d *daemon) close() {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
 	for _, s := range d.series {
 		s.client.Release()
 	}
 	d.clients.Close()
 }
 
-// probe starts probes until ctx ends.
-func (d *daemon) probe(ctx context.Context) error {
-	d.scheduler.Run(ctx)
+// probe starts probes until ctx ends, as soon as somebody can see what becomes of them.
+func (d *daemon) probe(ctx context.Context, listening <-chan struct{}) error {
+	select {
+	case <-listening:
+		d.scheduler.Run(ctx)
+	case <-ctx.Done():
+	}
 	return nil
 }
 
@@ -227,10 +230,7 @@ func (d *daemon) budgetRemaining(target, unit string) (int, bool) {
 }
 
 // reloadOnSignal reloads at each SIGHUP until ctx ends.
-func (d *daemon) reloadOnSignal(ctx context.Context) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+func (d *daemon) reloadOnSignal(ctx context.Context, hup <-chan os.Signal) error {
 	for {
 		select {
 		case <-hup:
@@ -241,16 +241,18 @@ func (d *daemon) reloadOnSignal(ctx context.Context) error {
 	}
 }
 
-// reloadOnChange reloads when a target file changes, until ctx ends.
+// reloadOnChange reloads when a target file changes, until ctx ends. Where files cannot be watched (the system is
+// short of inotify instances), that is no reason to stop probing.
 func (d *daemon) reloadOnChange(ctx context.Context) error {
 	for ctx.Err() == nil {
 		watch, cancel := context.WithCancel(ctx)
 		d.rewatch.Store(&cancel)
-		err := config.Watch(watch, d.config.Load().TargetGlobs, func() { d.tryReload(ctx, "a target file changed") })
-		cancel()
+		err := d.config.Load().Watch(watch, func() { d.tryReload(ctx, "a target file changed") })
 		if err != nil {
-			return err
+			level.Error(d.logger).Log("msg", "changes of target files go unseen: reload by SIGHUP", "err", err)
+			<-watch.Done()
 		}
+		cancel()
 	}
 	return nil
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
+	slgk "github.com/tjhop/slog-gokit"
 
 	"goodput_exporter/probe"
 )
@@ -24,6 +26,20 @@ func newLogger(w io.Writer, minimum, format string) log.Logger {
 // decorated returns a logger whose lines carry the time and the place of the call.
 func decorated(plain log.Logger) log.Logger {
 	return log.With(plain, "ts", log.DefaultTimestampUTC, "caller", log.DefaultCaller)
+}
+
+// forLibraries returns the logger of libraries that want slog. They add time and place themselves; their time gets
+// the name that ours has.
+func forLibraries(plain log.Logger) *slog.Logger {
+	renaming := log.LoggerFunc(func(keyvals ...any) error {
+		for i := 0; i+1 < len(keyvals); i += 2 {
+			if t, ok := keyvals[i+1].(time.Time); ok && keyvals[i] == slog.TimeKey {
+				keyvals[i], keyvals[i+1] = "ts", t.UTC()
+			}
+		}
+		return plain.Log(keyvals...)
+	})
+	return slog.New(slgk.NewGoKitHandler(renaming, nil))
 }
 
 // logResult logs one probe: at debug where it is good, so that what is not stands out.

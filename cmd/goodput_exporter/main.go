@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"path"
@@ -30,7 +31,7 @@ type flags struct {
 	configFile    string
 	demo          bool
 	vantage       string
-	shard         string
+	shard         config.Shard
 	maxInFlight   int
 	grace         time.Duration
 	fullMetrics   bool
@@ -41,9 +42,12 @@ type flags struct {
 }
 
 func main() {
+	// net/http prints there what servers send unasked. That is no line of ours, and it may repeat credentials.
+	stdlog.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(exitCode(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := exitCode(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // exitCode runs the daemon until ctx ends: 0 after a graceful stop, 1 after a failure, 2 on bad usage.
@@ -77,7 +81,7 @@ func (f *flags) register(app *kingpin.Application) {
 	app.Flag("config.file", "Configuration file. Without one, LLM_URL, LLM_MODEL and LLM_API_KEY name the endpoint.").StringVar(&f.configFile)
 	app.Flag("demo", "Start a simulated endpoint with a healthy and a degraded model, and probe both.").BoolVar(&f.demo)
 	app.Flag("probe.vantage", "Name of this prober's place. Probers with different names probe at different instants.").StringVar(&f.vantage)
-	app.Flag("shard", "Probe only a share of the targets, as i/n: shard i, from 0, of n. Give each of n processes the same configuration.").StringVar(&f.shard)
+	app.Flag("shard", "Probe only a share of the targets, as i/n: shard i, from 0, of n. Give each of n processes the same configuration.").SetValue(&f.shard)
 	app.Flag("probe.max-in-flight", "Bound on probes in flight; slots beyond it are skipped and counted. 0 is none.").Default("1000").IntVar(&f.maxInFlight)
 	app.Flag("probe.grace", "At shutdown, how long running probes may take to end by themselves.").Default("5s").DurationVar(&f.grace)
 	app.Flag("metrics.full", "Expose every failure reason from the start, and the full lists of classic histogram buckets.").BoolVar(&f.fullMetrics)
@@ -103,21 +107,13 @@ func (f *flags) check() error {
 // source returns where configurations come from, and what to close at the end.
 func (f *flags) source() (func() (*config.Config, error), io.Closer, error) {
 	load, closer, err := f.wholeSource()
-	if err != nil || f.shard == "" {
-		return load, closer, err
-	}
-	shard, err := config.ParseShard(f.shard)
-	if err != nil {
-		_ = closer.Close()
-		return nil, nil, fmt.Errorf("--shard: %w", err)
-	}
 	return func() (*config.Config, error) {
 		cfg, err := load()
-		if err == nil {
-			cfg.Keep(shard)
+		if err != nil {
+			return nil, err
 		}
-		return cfg, err
-	}, closer, nil
+		return cfg.Keep(f.shard), nil
+	}, closer, err
 }
 
 // wholeSource returns where configurations of all shards come from.

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"sync"
 	"time"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
-	slgk "github.com/tjhop/slog-gokit"
 )
 
 // stopWait is how long requests under way may take when the server stops.
@@ -21,23 +22,31 @@ const stopWait = 5 * time.Second
 
 // server serves the daemon's pages.
 type server struct {
-	http   *http.Server
-	flags  *web.FlagConfig
-	logger *slog.Logger
+	http      *http.Server
+	flags     *web.FlagConfig
+	logger    *slog.Logger
+	listening chan struct{} // closed when it does
 }
 
-// newServer returns a server of the daemon's pages. plain is a logger without time and place, which the library
-// below adds itself.
-func newServer(d *daemon, f *flags, plain log.Logger) (*server, error) {
+// newServer returns a server of the daemon's pages. The contexts of its requests end with ctx. plain is a logger
+// without time and place.
+func newServer(ctx context.Context, d *daemon, f *flags, plain log.Logger) (*server, error) {
 	handler, err := routes(d, f.telemetryPath)
 	if err != nil {
 		return nil, err
 	}
-	return &server{
-		http:   &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
-		flags:  f.web,
-		logger: slog.New(slgk.NewGoKitHandler(plain, nil)),
-	}, nil
+	s := &server{flags: f.web, logger: forLibraries(plain), listening: make(chan struct{})}
+	once := sync.OnceFunc(func() { close(s.listening) })
+	s.http = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { // called once for each listener, before it is served
+			once()
+			return ctx
+		},
+	}
+	return s, nil
 }
 
 // serve serves until stop.
@@ -52,7 +61,9 @@ func (s *server) serve() error {
 func (s *server) stop(error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
 	defer cancel()
-	_ = s.http.Shutdown(ctx) // what has not ended by then ends with the process
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close() // cuts off what has not ended by then
+	}
 }
 
 func routes(d *daemon, telemetryPath string) (http.Handler, error) {
@@ -66,6 +77,7 @@ func routes(d *daemon, telemetryPath string) (http.Handler, error) {
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol) // what go tool pprof asks
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	landing, err := web.NewLandingPage(web.LandingConfig{
 		Name:        "goodput_exporter",
@@ -81,7 +93,9 @@ func routes(d *daemon, telemetryPath string) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("landing page: %w", err)
 	}
-	mux.Handle("GET /{$}", landing)
+	if telemetryPath != "/" {
+		mux.Handle("GET /{$}", landing)
+	}
 	return mux, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,6 +28,8 @@ type command func(app *kingpin.Application) (name string, run func(ctx context.C
 var commands = []command{probeCommand, checkConfigCommand}
 
 func main() {
+	// net/http prints there what servers send unasked, which may repeat credentials.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

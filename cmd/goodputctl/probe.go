@@ -12,7 +12,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
-	"github.com/prometheus/common/version"
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe"
@@ -129,7 +128,7 @@ func (f *probeFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	defer client.Release()
-	prober, err := probe.New(series, client, "goodputctl/"+version.Version)
+	prober, err := probe.New(series, client, probe.UserAgent("goodputctl"))
 	if err != nil {
 		fmt.Fprintf(stderr, "goodputctl probe: %v\n", err)
 		return exitUsage

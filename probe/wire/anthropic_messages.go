@@ -143,8 +143,8 @@ func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
 	if d.chunked && !f.Whole {
 		return d.chunk(f)
 	}
-	if text, ok := d.tmpl.match(f); ok {
-		return Event{Channels: Content, Text: text}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	ev, err := d.decode(f.Data)
 	if done, ev, err := settle(f, ev, err); done {
@@ -167,8 +167,8 @@ func (d *anthropicDecoder) chunk(f stream.Frame) (Event, error) {
 		return Event{}, ErrMalformed
 	}
 	f.Data = data
-	if text, ok := d.tmpl.match(f); ok {
-		return Event{Channels: Content, Text: text}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	ev, err := d.decode(data)
 	if err == nil {

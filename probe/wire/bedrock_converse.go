@@ -93,8 +93,8 @@ func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
 		return Event{Error: bedrockException(f)}, nil
 	}
 	if f.Event == "contentBlockDelta" {
-		if text, ok := d.tmpl.match(f); ok {
-			return Event{Channels: Content, Text: text}, nil
+		if ev, ok := d.tmpl.match(f); ok {
+			return ev, nil
 		}
 	}
 	ev, err := d.decode(f.Data)

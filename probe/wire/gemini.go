@@ -84,16 +84,12 @@ func (gemini) Request(r Request, h http.Header) ([]byte, error) {
 func (gemini) Decoder(r Request) Decoder {
 	return &geminiDecoder{stream: r.Stream, tmpl: template{memory: r.Memory, shape: &shape{
 		text: "text", skips: []string{"totalTokenCount", "createTime", "tokenCount"},
-		counts: []string{"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"},
+		counts: []string{"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", outputCount},
+		usage:  geminiCounts,
 	}}}
 }
 
-type geminiDecoder struct {
-	stream bool
-	tmpl   template
-	usage  Usage // of the frame that the template fits last
-	output int
-}
+type geminiDecoder struct{ tmpl template }
 
 type geminiDoc struct {
 	Candidates []struct {
@@ -115,8 +111,8 @@ type geminiUsage struct {
 
 // Decode implements Decoder.
 func (d *geminiDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f); ok {
-		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	ev, err := d.decode(f.Data)
 	if done, ev, err := settle(f, ev, err); done {
@@ -127,21 +123,6 @@ func (d *geminiDecoder) Decode(f stream.Frame) (Event, error) {
 	}
 	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
-}
-
-// cumulative returns the usage of the frame that the template fitted, nil where it carries none.
-func (d *geminiDecoder) cumulative() *Usage {
-	c := d.tmpl.counts
-	u := geminiUsage{known(&c[0]), known(&c[1]), known(&c[2]), known(&c[3])}
-	if u.Prompt == nil && u.Candidates == nil {
-		return nil
-	}
-	d.usage = Usage{Input: u.Prompt, CachedInput: u.Cached, Reasoning: u.Thoughts}
-	if n, ok := u.output(); ok {
-		d.output = n
-		d.usage.Output = &d.output
-	}
-	return &d.usage
 }
 
 func (d *geminiDecoder) decode(data []byte) (Event, error) {

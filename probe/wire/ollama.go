@@ -80,8 +80,8 @@ type ollamaDoc struct {
 
 // Decode implements Decoder.
 func (d *ollamaDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f); ok {
-		return Event{Channels: Content, Text: text}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	ev, err := d.decode(f.Data)
 	if done, ev, err := settle(f, ev, err); done {

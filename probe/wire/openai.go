@@ -142,8 +142,7 @@ func (c *count) UnmarshalJSON(data []byte) error {
 
 // openAIDecoder decodes the chunks of a stream or a whole answer.
 type openAIDecoder struct {
-	tmpl  template
-	usage Usage // of the frame that the template fits last
+	tmpl template
 
 	named    bool // the frame is an event of a name of its own
 	streamed bool // a delta brought generated matter
@@ -155,7 +154,11 @@ func newOpenAIDecoder(key string, m *Memory) *openAIDecoder {
 	return &openAIDecoder{tmpl: template{memory: m, shape: &shape{
 		text:   key,
 		skips:  []string{"id", "created", "obfuscation", "total_tokens"},
-		counts: []string{"prompt_tokens", "completion_tokens"},
+		counts: []string{"prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"},
+		usage: func(counts []int, u *Usage) bool {
+			*u = Usage{known(&counts[0]), known(&counts[1]), known(&counts[2]), known(&counts[3])}
+			return u.Input != nil || u.Output != nil
+		},
 	}}}
 }
 
@@ -163,9 +166,9 @@ var doneData = []byte("[DONE]")
 
 // Decode implements Decoder.
 func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f); ok && f.Event == "" {
+	if ev, ok := d.tmpl.match(f); ok {
 		d.streamed = true
-		return Event{Channels: Content, Text: text, Usage: d.cumulative()}, nil
+		return ev, nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
 		return Event{Done: true}, nil
@@ -181,16 +184,6 @@ func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
 	d.streamed = d.streamed || ev.Channels != 0
 	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
-}
-
-// cumulative returns the usage of the frame that the template fitted, nil where it carries none.
-func (d *openAIDecoder) cumulative() *Usage {
-	input, output := &d.tmpl.counts[0], &d.tmpl.counts[1]
-	if *input < 0 && *output < 0 {
-		return nil
-	}
-	d.usage = Usage{Input: known(input), Output: known(output)}
-	return &d.usage
 }
 
 func (d *openAIDecoder) decode(data []byte) (Event, error) {

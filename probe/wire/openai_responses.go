@@ -99,8 +99,8 @@ var responsesChannels = map[string]Channel{
 
 // Decode implements Decoder.
 func (d *responsesDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f); ok {
-		return Event{Channels: Content, Text: text}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
 		return Event{}, nil

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"goodput_exporter/probe/stream"
 )
@@ -21,6 +23,7 @@ type template struct {
 	pattern *pattern // nil: none was learned yet
 	counts  []int    // values of the slots of kind count, by their place in shape.counts; -1: not in the frame
 	misses  int      // frames in a row that were learned in vain
+	usage   Usage    // of the frame that fitted last
 }
 
 // pattern is what the frames of one template have in common. It is never changed.
@@ -38,6 +41,9 @@ type shape struct {
 	text   string   // key of the visible text
 	skips  []string // keys of values that say nothing: ids, times, indices, padding
 	counts []string // keys of numbers that the usage is made of
+
+	// usage makes the usage of the counts, -1 where the frame has none. False: they are none.
+	usage func(counts []int, u *Usage) bool
 }
 
 // part is a run of fixed bytes and the slot behind it.
@@ -60,12 +66,29 @@ const (
 // differ each time.
 const maxMisses = 8
 
-// match returns the text of a frame that fits the template. The counts are then those of the frame.
-func (t *template) match(f stream.Frame) (text []byte, ok bool) {
-	if f.Whole || f.Unframed || f.Failure {
-		return nil, false
+// match returns what a frame says that fits the template.
+func (t *template) match(f stream.Frame) (Event, bool) {
+	if f.Whole || f.Unframed || f.Failure || f.Event == "error" {
+		return Event{}, false
 	}
-	data := f.Data
+	text, ok := t.fit(f.Data)
+	if !ok {
+		return Event{}, false
+	}
+	t.misses = 0
+	return Event{Channels: Content, Text: text, Usage: t.told()}, true
+}
+
+// told returns the usage of the frame that fitted last, nil where it carries none.
+func (t *template) told() *Usage {
+	if t.shape.usage == nil || !t.shape.usage(t.counts, &t.usage) {
+		return nil
+	}
+	return &t.usage
+}
+
+// fit returns the text of a document that fits the pattern. The counts are then those of the document.
+func (t *template) fit(data []byte) (text []byte, ok bool) {
 	if t.pattern == nil && !t.recall() {
 		return nil, false
 	}
@@ -92,25 +115,15 @@ func (t *template) match(f stream.Frame) (text []byte, ok bool) {
 		}
 		data = data[n:]
 	}
-	if !bytes.Equal(data, t.pattern.tail) || len(text) == 0 {
-		return nil, false
-	}
-	t.misses = 0
-	return text, true
+	// Decoding would replace what is no UTF-8.
+	return text, bytes.Equal(data, t.pattern.tail) && len(text) > 0 && utf8.Valid(text)
 }
 
 // length returns the length of the value at the beginning of data, without its quotes, or -1 where it is none that
 // the slot takes.
 func (s slot) length(data []byte) int {
 	if s == slotNumber || s == slotCount {
-		n := 0
-		for n < len(data) && isNumeric(data[n]) {
-			n++
-		}
-		if n == 0 {
-			return -1
-		}
-		return n
+		return numberLength(data)
 	}
 	end := bytes.IndexByte(data, '"')
 	if end < 0 {
@@ -124,12 +137,47 @@ func (s slot) length(data []byte) int {
 	return end
 }
 
+// numberLength returns the length of the number at the beginning of data, -1 where it is none of JSON's.
+func numberLength(data []byte) int {
+	n := 0
+	digits := func() bool {
+		from := n
+		for n < len(data) && data[n] >= '0' && data[n] <= '9' {
+			n++
+		}
+		return n > from
+	}
+	next := func(of string) bool {
+		if n < len(data) && strings.IndexByte(of, data[n]) >= 0 {
+			n++
+			return true
+		}
+		return false
+	}
+	next("-")
+	switch {
+	case next("0"):
+	case !digits():
+		return -1
+	}
+	if next(".") && !digits() {
+		return -1
+	}
+	if next("eE") {
+		next("+-")
+		if !digits() {
+			return -1
+		}
+	}
+	return n
+}
+
 func isNumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
 // learn makes a template of a decoded frame that is visible text, and usage where the shape has counts, and nothing
-// else. The proof: the same frame with other values in all slots must decode to those values.
+// else. The proof: the same frame with other values in all slots means those values, by decoding and by the template.
 func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, error)) {
 	if t.misses >= maxMisses || !ev.plain() {
 		return
@@ -141,37 +189,37 @@ func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, erro
 	}
 	const otherText, otherNumber = "another text", 70
 	var other []byte
-	for _, p := range parts {
+	for i, p := range parts {
 		other = append(other, p.fixed...)
 		if p.slot == slotText || p.slot == slotString {
 			other = append(other, otherText...)
 		} else {
-			other = strconv.AppendInt(other, otherNumber, 10)
+			other = strconv.AppendInt(other, int64(otherNumber+i), 10)
 		}
 	}
-	got, err := decode(append(other, tail...))
-	if err != nil || !got.plain() || string(got.Text) != otherText || !sound(parts, got.Usage) {
+	other = append(other, tail...)
+	want, err := decode(other)
+	if err != nil || !want.plain() || string(want.Text) != otherText {
 		return
 	}
+	before := t.pattern
 	t.use(&pattern{parts, bytes.Clone(tail)})
+	if text, ok := t.fit(other); !ok || string(text) != otherText || !t.told().equal(want.Usage) {
+		t.use(before)
+		return
+	}
 	if t.memory != nil {
 		t.memory.pattern.Store(t.pattern)
 	}
 }
 
-// sound reports whether the counts of a pattern can be those of the usage: each in one place, and none without usage.
-func sound(parts []part, usage *Usage) bool {
-	seen := map[int]bool{}
-	for _, p := range parts {
-		if p.slot != slotCount {
-			continue
-		}
-		if usage == nil || seen[p.count] {
-			return false
-		}
-		seen[p.count] = true
+// equal reports whether two reports tell the same counts.
+func (u *Usage) equal(v *Usage) bool {
+	if u == nil || v == nil {
+		return u == v
 	}
-	return true
+	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return same(u.Input, v.Input) && same(u.Output, v.Output) && same(u.CachedInput, v.CachedInput) && same(u.Reasoning, v.Reasoning)
 }
 
 // recall takes what the decoder of an earlier answer learned, if there is any.
@@ -194,7 +242,7 @@ func (t *template) use(p *pattern) {
 
 // plain reports whether an event is visible text, with or without usage, and nothing else.
 func (e *Event) plain() bool {
-	return e.Channels == Content && len(e.Text) > 0 && e.Finish == "" && !e.Done && !e.Answer && e.Error == nil
+	return e.Channels == Content && len(e.Text) > 0 && e.Finish == "" && !e.Done && !e.Answer && e.Error == nil && len(e.Server) == 0
 }
 
 // cut cuts a JSON document at the values that may differ. False: the text is not in it as it stands.

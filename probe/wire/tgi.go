@@ -64,8 +64,8 @@ type tgiDoc struct {
 
 // Decode implements Decoder.
 func (d *tgiDecoder) Decode(f stream.Frame) (Event, error) {
-	if text, ok := d.tmpl.match(f); ok && f.Event == "" {
-		return Event{Channels: Content, Text: text}, nil
+	if ev, ok := d.tmpl.match(f); ok {
+		return ev, nil
 	}
 	ev, err := d.decode(f.Data)
 	if done, ev, err := settle(f, ev, err); done {
