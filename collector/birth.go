@@ -22,6 +22,9 @@ func newSeriesMetrics(f *families, s settings) *seriesMetrics {
 	}
 	sortLabels(m.labels)
 	m.createVerdicts(s.slo)
+	if s.slo.Objective > 0.5 {
+		m.drop, m.dropScore = NewDropScore(s.slo.Objective, s.interval), m.scalar(f.dropScore)
+	}
 	m.createOutcomes()
 	m.createFigures(s.stream)
 	m.createTokens()

@@ -13,7 +13,7 @@ import (
 //
 //	12  events: 6 slos × 2 results
 //	 4  unmeasurable
-//	 6  objectives (goodput, availability), limits (ttft, tpot, e2e), interval
+//	 7  objectives (goodput, availability), limits (ttft, tpot, e2e), interval, drop score
 //	11  probes, by outcome
 //	 3  aborted probes, by reason; retries on stale connections
 //	 3  last probe, last good, in flight
@@ -22,9 +22,9 @@ import (
 //	 4  target info, budget (2 units), cost
 //	48  16 histograms with _sum, _count and the bucket of +Inf
 //	---
-//	102, and 28 are left.
+//	103, and 27 are left.
 //
-// 18 of them are classic buckets: of TTFT, TPOT and duration, which people draw as quantiles and heat maps. Of the
+// 17 of them are classic buckets: of TTFT, TPOT and duration, which people draw as quantiles and heat maps. Of the
 // others a server without native histograms sees the mean. 9 are reasons of failures: all 42 do not fit, so that the
 // commonest one of each outcome is born at 0, and each other one adds its line when it first happens. What pages
 // does not depend on reasons: goodput_probes_total has every outcome from birth.
@@ -58,7 +58,7 @@ var (
 		full: []float64{.01, .02, .04, .06, .08, .1, .15, .2, .25, .3, .4, .5, .75, 1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 15, 20, 30, 60},
 	}
 	tpotBuckets = boundaries{
-		lean: []float64{.02, .05, .1, .3},
+		lean: []float64{.02, .05, .1},
 		full: []float64{.002, .005, .0075, .01, .015, .02, .025, .03, .04, .05, .06, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5},
 	}
 	durationBuckets = boundaries{ // twice a series: ok and failed

@@ -26,6 +26,7 @@ type families struct {
 
 	sloEvents, sloUnmeasurable     *family
 	sloObjective, sloThreshold     *family
+	dropScore                      *family
 	probes, failures, aborted      *family
 	lastProbe, lastGood, inFlight  *family
 	ttft, firstAnswer, tpot        *family
@@ -81,6 +82,8 @@ func (f *families) addVerdicts() {
 		"Attempts by what the SLO says of them. goodput: succeeded and met every criterion that applies; availability: succeeded.", "slo", "result")
 	f.sloUnmeasurable = f.counter("goodput_slo_unmeasurable_total",
 		"Attempts that are bad by a criterion because the figure that it needs does not exist.", "slo")
+	f.dropScore = f.gauge("goodput_drop_score",
+		"Whether goodput has dropped, by a sequential test of good and bad attempts that knows bursts: above 1 it has.")
 	f.sloObjective = f.gauge("goodput_slo_objective_ratio",
 		"The share of attempts that must be good.", "slo")
 	f.sloThreshold = f.gauge("goodput_slo_threshold_seconds",

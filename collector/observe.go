@@ -44,6 +44,10 @@ func (m *seriesMetrics) countOutcome(r *probe.Result) {
 // events sum to the attempts whatever the judgments hold.
 func (m *seriesMetrics) countVerdicts(r *probe.Result) {
 	m.goodput.count(r.Outcome == probe.Good)
+	if m.drop != nil {
+		m.drop.Observe(r.Outcome == probe.Good)
+		m.dropScore.set(m.drop.Score())
+	}
 	m.availability.count(r.Outcome.Success())
 	for _, j := range r.Judgments {
 		for i := range m.criteria {

@@ -129,6 +129,8 @@ type seriesMetrics struct {
 	histograms []*histogram // all that exist, in order of creation
 
 	goodput, availability sloCounters
+	drop                  *DropScore // nil without an objective that it can be held against
+	dropScore             *scalar
 	criteria              []sloCounters
 
 	probes, aborted, skipped tally // by outcome, reason, reason
