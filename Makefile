@@ -38,11 +38,11 @@ export CGO_ENABLED := 0
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 # gotest runs `go test` and counts; a shell without pipefail hands go's exit status down the pipe.
-gotest = { $(GO) test -json $(1); echo "exit $$?"; } 2>&1 | awk -f .ci/count.awk
+gotest = { $(GO) test -json $(1); echo "exit $$?"; } 2>&1 | awk -f $(CURDIR)/.ci/count.awk
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test check tools tidy lint race thirdparty bench fuzz fmt clean
+.PHONY: help build run test check tools tidy lint race thirdparty deploy differential bench fuzz operating-curve fmt clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -57,7 +57,8 @@ run: build ## run the demo on :10042; with LLM_URL (LLM_MODEL, LLM_API_KEY) prob
 test: ## run the tests
 	@$(call gotest,$(TEST_FLAGS) ./...)
 
-check: tools tidy lint race thirdparty ## everything else: lint, race detector, third-party servers, promtool
+check: FUZZTIME = 5s
+check: tools tidy lint race thirdparty differential fuzz deploy ## everything else: lint, race detector, real servers, fuzzing, rules, dashboards, manifests
 
 tools:
 	@TOOLS='$(TOOLS)' GO='$(GO)' sh .ci/install
@@ -84,10 +85,25 @@ thirdparty: tools build ## run the tests against aimock and nginx, and promtool 
 	@echo 'check: tests against third-party servers'
 	@$(call gotest,-tags thirdparty -run ThirdParty -count 1 $(TEST_FLAGS) ./cmd/...)
 
+differential: ## compare the decoders with the vendors' own
+	@echo 'check: decoders against the vendors'"'"' SDKs'
+	@cd probe/wire/differential && $(call gotest,$(TEST_FLAGS) ./...)
+
+deploy: tools build ## check rules, dashboards and manifests, with real Prometheus, Alertmanager and Helm
+	@echo 'check: rules, dashboards, manifests'
+	@export GOODPUT_EXPORTER='$(CURDIR)/$(BUILD)/goodput_exporter' \
+		PROMTOOL='$(TOOLS)/bin/promtool' PROMETHEUS='$(TOOLS)/bin/prometheus' AMTOOL='$(TOOLS)/bin/amtool' \
+		ALERTMANAGER='$(TOOLS)/bin/prometheus-alertmanager' HELM='$(TOOLS)/bin/helm'; \
+		cd deploy/tools && $(call gotest,-p 1 -timeout 15m -tags remove_all_sd $(TEST_FLAGS) ./...)
+
+operating-curve: ## simulate the alerts: how soon they page, and how often for nothing
+	@cd deploy/tools && $(GO) run ./curve
+
 bench: ## measure accuracy and cost beside a plain client, about 11 minutes; BENCH_FLAGS="-parts paced,catchup,footprint,scrape -repeats 5"
 	$(GO) test -tags bench -run '^TestGoals$$' -count 1 -timeout 40m -v ./probe/accuracy $(BENCH_FLAGS)
 
 fuzz: ## run each fuzz target for FUZZTIME
+	@echo 'check: each fuzz target for $(FUZZTIME)'
 	@$(GO) test -list '^Fuzz' ./... | \
 		awk '/^Fuzz/ { names[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
 		while read -r package target; do \

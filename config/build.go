@@ -144,6 +144,9 @@ func (b *builder) addSeries(s *Series, r, entry report) {
 	s.Scenario.setDefaults()
 	if slices.Contains(wholeProtocols, s.Target.Protocol) {
 		s.Scenario.Stream = false
+		if s.Scenario.Check != (Check{}) {
+			r.errorf("check", "has no meaning for %s, whose answers have no text: remove it", s.Target.Protocol)
+		}
 	}
 	s.Scenario.check(r)
 	first, taken := b.keys[s.Key()]

@@ -96,6 +96,7 @@ type Scenario struct {
 	OutputTokens int  // a pinned length; 0 is none. At most one of the two is set
 	KeepCache    bool // no nonce: the endpoint's prefix cache may answer
 	RequireText  bool // a success must have visible text
+	Check        Check
 
 	AcceptNotStreamed bool           // a whole answer to a streaming request is no failure
 	ExtraBody         map[string]any // merged into the request's JSON body, over the target's

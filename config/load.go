@@ -164,6 +164,7 @@ func (s *scenarioYAML) absolute(dir string) {
 		file := promconfig.JoinDir(dir, *s.PromptsFile)
 		s.PromptsFile = &file
 	}
+	s.Check.absolute(dir)
 }
 
 func (l *loader) addTargets(src *source, path string, targets []*targetYAML) {
@@ -251,6 +252,7 @@ func (l *loader) resolve(name string, raw scenarioYAML, r report) *Scenario {
 		MaxTokens:         positive(raw.MaxTokens, "max_tokens", r),
 		OutputTokens:      positive(raw.OutputTokens, "output_tokens", r),
 		RequireText:       value(raw.RequireText),
+		Check:             raw.Check.check(r),
 		AcceptNotStreamed: value(raw.AcceptNotStreamed),
 		ExtraBody:         raw.ExtraBody,
 	}

@@ -81,6 +81,7 @@ type scenarioView struct {
 	Cache             string         `yaml:"cache"`
 	RequireText       bool           `yaml:"require_text"`
 	AcceptNotStreamed bool           `yaml:"accept_not_streamed"`
+	Check             checkView      `yaml:"check,omitempty"`
 	ExtraBody         map[string]any `yaml:"extra_body,omitempty"`
 	SLO               yaml.Node      `yaml:"slo,omitempty"`
 }
@@ -107,7 +108,7 @@ func viewScenario(s *Scenario) scenarioView {
 	v := scenarioView{
 		Name: s.Name, Interval: span(s.Interval), Timeout: span(s.Timeout), Stream: s.Stream, MaxTokens: s.MaxTokens,
 		OutputTokens: s.OutputTokens, Cache: "bust", RequireText: s.RequireText, AcceptNotStreamed: s.AcceptNotStreamed,
-		ExtraBody: maskBody(s.ExtraBody), SLO: viewSLO(&s.SLO),
+		Check: viewCheck(s.Check), ExtraBody: maskBody(s.ExtraBody), SLO: viewSLO(&s.SLO),
 	}
 	if s.KeepCache {
 		v.Cache = "keep"

@@ -126,6 +126,7 @@ func (s *Scenario) check(r report) {
 	s.checkTiming(r)
 	s.checkPrompts(r)
 	s.checkLength(r)
+	s.Check.check(r)
 	checkExtraBody(s.ExtraBody, r)
 	if s.SLO.Objective != 0 || s.SLO.Availability != 0 || len(s.SLO.Criteria) > 0 {
 		s.checkSLO(r)

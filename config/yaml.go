@@ -61,6 +61,7 @@ type scenarioYAML struct {
 	RequireText       *bool          `yaml:"require_text"`
 	AcceptNotStreamed *bool          `yaml:"accept_not_streamed"`
 	Expect            *pattern       `yaml:"expect"`
+	Check             *checkYAML     `yaml:"check"`
 	ExtraBody         map[string]any `yaml:"extra_body"`
 	SLO               *sloYAML       `yaml:"slo"`
 }
@@ -94,6 +95,7 @@ func (s scenarioYAML) over(base scenarioYAML) scenarioYAML {
 		RequireText:       cmp.Or(s.RequireText, base.RequireText),
 		AcceptNotStreamed: cmp.Or(s.AcceptNotStreamed, base.AcceptNotStreamed),
 		Expect:            cmp.Or(s.Expect, base.Expect),
+		Check:             s.Check.over(base.Check),
 		ExtraBody:         maps.Clone(base.ExtraBody),
 		SLO:               s.SLO.over(base.SLO),
 	}

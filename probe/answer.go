@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"time"
 
 	"goodput_exporter/probe/arrival"
@@ -23,6 +24,7 @@ const (
 // answer is what the events of one response add up to.
 type answer struct {
 	text     []byte
+	clipped  bool // the text is longer than what is kept of it
 	channels wire.Channel
 	tokens   int // token events
 
@@ -71,7 +73,7 @@ func (a *answer) add(ev *wire.Event, at arrival.Stamp, read int) {
 	}
 	a.whole = a.whole || ev.Answer
 	a.tokenless = a.tokenless || ev.Tokenless
-	a.server = append(a.server, ev.Server...)
+	a.server = latest(a.server, ev.Server)
 	if ev.Usage != nil {
 		a.addUsage(ev.Usage)
 	}
@@ -102,6 +104,8 @@ func (a *answer) addToken(ev *wire.Event, at arrival.Stamp, read int) {
 	a.channels |= ev.Channels
 	if len(a.text)+len(ev.Text) <= MaxText {
 		a.text = append(a.text, ev.Text...)
+	} else {
+		a.clipped = true
 	}
 	if a.tokens == 1 {
 		a.first = at.At
@@ -133,7 +137,7 @@ func (a *answer) report(r *Result, start time.Time, maxTokens int) {
 	r.Text = string(a.text)
 	r.FinishReason = a.finish
 	r.TokenEvents = a.tokens
-	r.ServerTimes = append(r.ServerTimes, a.server...)
+	r.ServerTimes = latest(r.ServerTimes, a.server)
 	a.reportTokens(r, maxTokens)
 	if a.tokens == 0 {
 		return
@@ -212,6 +216,20 @@ func (a *answer) end() time.Time {
 		return a.finishAt
 	}
 	return a.last
+}
+
+// latest adds server times to a list that has each kind once: what is said with every chunk grows, and the body, which
+// ends later, knows better than the head.
+func latest(list, told []wire.ServerTime) []wire.ServerTime {
+	for _, t := range told {
+		same := func(have wire.ServerTime) bool { return have.Kind == t.Kind }
+		if i := slices.IndexFunc(list, same); i >= 0 {
+			list[i] = t
+		} else {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 func since(start, t time.Time) *time.Duration {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	promconfig "github.com/prometheus/common/config"
 	"go.uber.org/goleak"
 
 	"goodput_exporter/config"
@@ -22,10 +23,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // casesFile holds scripted answers of real servers, with the verdict that each must get; moreCasesFile variants of their
-// kinds.
+// kinds; protocolCasesFile what the other protocols say.
 const (
-	casesFile     = "probetest/testdata/cases.yaml"
-	moreCasesFile = "probetest/testdata/more_cases.yaml"
+	casesFile         = "probetest/testdata/cases.yaml"
+	moreCasesFile     = "probetest/testdata/more_cases.yaml"
+	protocolCasesFile = "probetest/testdata/protocol_cases.yaml"
 )
 
 // TestCases plays every case over real sockets. Each reaches its verdict over plain connections and over TLS.
@@ -33,6 +35,9 @@ func TestCases(t *testing.T) { playAll(t, casesFile, false, true) }
 
 // TestMoreCases plays the variants, over TLS only where they need it.
 func TestMoreCases(t *testing.T) { playAll(t, moreCasesFile, false) }
+
+// TestProtocolCases plays the cases of the other protocols.
+func TestProtocolCases(t *testing.T) { playAll(t, protocolCasesFile, false) }
 
 func playAll(t *testing.T, file string, overTLS ...bool) {
 	t.Helper()
@@ -84,6 +89,9 @@ func caseSeries(t *testing.T, c probetest.Case, p *probetest.Player) *config.Ser
 	s.Target.Protocol = c.Protocol
 	s.Target.HTTP.EnableHTTP2 = c.HTTP2()
 	s.Target.HTTP.FollowRedirects = slices.Contains(c.Needs, "follow_redirects")
+	if strings.HasPrefix(c.Protocol, "bedrock") || strings.HasPrefix(c.BasePath, "/model/") {
+		s.Target.HTTP.Authorization = &promconfig.Authorization{Type: "Bearer", Credentials: "key"}
+	}
 	if pem := p.CertPEM(); pem != nil {
 		s.Target.HTTP.TLSConfig.CAFile = filepath.Join(t.TempDir(), "ca.pem")
 		if err := os.WriteFile(s.Target.HTTP.TLSConfig.CAFile, pem, 0o600); err != nil {

@@ -49,6 +49,9 @@ func ofCause(ctx context.Context, ex *arrival.Exchange, headers bool) *failure {
 	}
 	reason := limit.reason
 	if !headers {
+		if !ex.Asked() {
+			return fail(LocalError, "", fmt.Errorf("credentials: none within %s", limit.limit))
+		}
 		reason = waitedFor(ex)
 	}
 	return fail(Timeout, reason, &errLimit{reason: reason, limit: limit.limit})

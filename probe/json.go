@@ -79,15 +79,12 @@ type jsonResult struct {
 	OwnLag           *float64              `json:"own_lag_seconds,omitempty"`
 }
 
-// setServerTime sets what the server says of a time, the first time it says it.
+// setServerTime sets what the server says of a time.
 func (doc *jsonResult) setServerTime(s ServerTime) {
-	into := map[ServerKind]**float64{
+	*map[ServerKind]**float64{
 		wire.ServerTTFT: &doc.ServerTTFT, wire.ServerQueue: &doc.ServerQueue, wire.ServerPrefill: &doc.ServerPrefill,
 		wire.ServerDecode: &doc.ServerDecode, wire.ServerLoad: &doc.ServerLoad, wire.ServerTotal: &doc.ServerTotal,
-	}[s.Kind]
-	if *into == nil {
-		*into = seconds(&s.Took)
-	}
+	}[s.Kind] = seconds(&s.Took)
 }
 
 func jsonSLO(judgments []Judgment) map[string]Verdict {

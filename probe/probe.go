@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"goodput_exporter/config"
 	"goodput_exporter/probe/arrival"
 	"goodput_exporter/probe/stream"
@@ -37,7 +39,8 @@ type Prober struct {
 	client    *Client
 	source    *workload.Source
 	memory    wire.Memory
-	extra     map[string]any // fields of the request's body: the target's, and the scenario's over them
+	extra     map[string]any     // fields of the request's body: the target's, and the scenario's over them
+	schema    *jsonschema.Schema // which the answer must fit; nil: none
 	userAgent string
 }
 
@@ -51,6 +54,10 @@ func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", s.Scenario.Name, err)
 	}
+	schema, err := s.Scenario.Check.CompileSchema()
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Scenario.Name, err)
+	}
 	extra := maps.Clone(s.Target.ExtraBody)
 	if extra == nil {
 		extra = map[string]any{}
@@ -58,7 +65,7 @@ func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
 	maps.Copy(extra, s.Scenario.ExtraBody)
 	return &Prober{
 		target: s.Target, scenario: s.Scenario, protocol: protocol, client: client,
-		source: source, extra: extra, userAgent: userAgent,
+		source: source, extra: extra, schema: schema, userAgent: userAgent,
 	}, nil
 }
 
@@ -296,17 +303,6 @@ func (a *attempt) ended() *failure {
 		return f
 	}
 	return a.check()
-}
-
-// check checks the visible text of a complete answer.
-func (a *attempt) check() *failure {
-	switch {
-	case a.scenario.RequireText && len(bytes.TrimSpace(a.answer.text)) == 0:
-		return fail(InvalidResponse, ReasonContentCheck, errors.New("the answer has no visible text"))
-	case a.expect != nil && !a.expect.Match(a.answer.text):
-		return fail(InvalidResponse, ReasonContentCheck, fmt.Errorf("the text does not match %q", a.expect))
-	}
-	return nil
 }
 
 // readBody feeds the body to the framer, read by read, and the frames to the answer.

@@ -1,12 +1,14 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,17 +20,31 @@ import (
 	"goodput_exporter/probe/wire"
 )
 
+const (
+	casesFile         = "probetest/testdata/cases.yaml"
+	moreCasesFile     = "probetest/testdata/more_cases.yaml"
+	protocolCasesFile = "probetest/testdata/protocol_cases.yaml"
+)
+
+// eachCase hands over the cases of use here, and the body of each.
+func eachCase(tb testing.TB, files []string, do func(probetest.Case, []byte)) {
+	tb.Helper()
+	for _, file := range files {
+		cases, err := probetest.LoadCases(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, c := range cases {
+			if body, ok := bodyOf(c); ok && slices.Contains(wire.Names(), c.Protocol) {
+				do(c, body)
+			}
+		}
+	}
+}
+
 // A verdict does not depend on how a body is cut into reads.
 func TestVerdictDoesNotDependOnReads(t *testing.T) {
-	cases, err := probetest.LoadCases("probetest/testdata/cases.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cases {
-		body, ok := bodyOf(c)
-		if !ok || !slices.Contains(wire.Names(), c.Protocol) {
-			continue
-		}
+	eachCase(t, []string{casesFile, protocolCasesFile}, func(c probetest.Case, body []byte) {
 		t.Run(c.ID+" "+c.Title, func(t *testing.T) {
 			t.Parallel()
 			want := readBody(t, c, body)
@@ -42,7 +58,57 @@ func TestVerdictDoesNotDependOnReads(t *testing.T) {
 			}
 			compare("byte by byte", slices.Collect(slices.Chunk(body, 1))...)
 		})
+	})
+}
+
+// FuzzVerdict checks that nothing is good without a terminal signal of its protocol, and that the verdict is the same
+// however a body is split.
+func FuzzVerdict(f *testing.F) {
+	eachCase(f, []string{casesFile, moreCasesFile, protocolCasesFile}, func(c probetest.Case, body []byte) {
+		f.Add(uint8(slices.Index(wire.Names(), c.Protocol)), c.Stream, strings.HasPrefix(c.BasePath, "/model/"), body, uint16(len(body)/2))
+	})
+	f.Fuzz(func(t *testing.T, protocol uint8, streamed, bedrock bool, body []byte, at uint16) {
+		c := probetest.Case{
+			Protocol: wire.Names()[int(protocol)%len(wire.Names())], Stream: streamed,
+			Connections: []probetest.ConnectionPlan{{Requests: []probetest.Exchange{{}}}},
+		}
+		if bedrock {
+			c.BasePath = "/model/x"
+		}
+		split := min(int(at), len(body))
+		want := readBody(t, c, body)
+		if diff := cmp.Diff(want, readBody(t, c, body[:split], body[split:])); diff != "" {
+			t.Fatalf("split at %d (-in one read +so):\n%s", split, diff)
+		}
+		if want.Outcome == Good && !terminated(c, body) {
+			t.Errorf("good, without a terminal signal: %+v", want)
+		}
+	})
+}
+
+// terminals are what a body must have somewhere to be complete, by protocol.
+var terminals = map[string][]string{
+	"anthropic-messages": {"message_stop", "stop_reason", `"message"`},
+	"azure-openai":       {"finish_reason", "[done]", `"message"`, `"text"`},
+	"bedrock-converse":   {"stopreason", "metadata", `"output"`},
+	"cohere":             {"finish_reason", "message-end", `"message"`},
+	"gemini":             {"finishreason", "blockreason", `"text"`, `"functioncall"`, `"executablecode"`},
+	"ollama":             {`"done"`},
+	"openai-chat":        {"finish_reason", "[done]", `"message"`, `"text"`},
+	"openai-completions": {"finish_reason", "[done]", `"message"`, `"text"`},
+	"openai-embeddings":  {`"embedding"`},
+	"openai-responses":   {"response.completed", "response.incomplete", `"output"`, `"object"`},
+	"rerank":             {`"index"`},
+	"tgi":                {`"generated_text"`, `"details"`},
+}
+
+// terminated reports whether a body has a terminal signal. One with escapes or in base64 may hide it.
+func terminated(c probetest.Case, body []byte) bool {
+	if bytes.ContainsAny(body, `\`) || c.BasePath == "/model/x" {
+		return true
 	}
+	lower := bytes.ToLower(body)
+	return slices.ContainsFunc(terminals[c.Protocol], func(s string) bool { return bytes.Contains(lower, []byte(s)) })
 }
 
 // bodyOf returns what the first answer of a case writes. False: it is not of use here.
@@ -93,7 +159,7 @@ type verdictOf struct {
 // readBody reads a body as a probe of the case does.
 func readBody(t *testing.T, c probetest.Case, pieces ...[]byte) verdictOf {
 	t.Helper()
-	s := config.NewSeries("http://llm.invalid", "m")
+	s := config.NewSeries("http://llm.invalid"+c.BasePath, "m")
 	s.Target.Protocol = c.Protocol
 	protocol, err := protocolOf(s.Target)
 	if err != nil {
@@ -102,9 +168,12 @@ func readBody(t *testing.T, c probetest.Case, pieces ...[]byte) verdictOf {
 	s.Scenario.SLO = config.SLO{} // figures are of the reads, too
 	s.Scenario.RequireText = slices.Contains(c.Needs, "require_text")
 	a := &attempt{
-		Prober:   &Prober{target: s.Target, scenario: s.Scenario, protocol: protocol},
-		result:   &Result{},
-		request:  wire.Request{Stream: c.Stream, MaxTokens: c.Limits.MaxTokens},
+		Prober: &Prober{target: s.Target, scenario: s.Scenario, protocol: protocol},
+		result: &Result{},
+		request: wire.Request{
+			Stream: c.Stream && !protocol.Traits().Tokenless, MaxTokens: c.Limits.MaxTokens,
+			Messages: []config.Message{{Role: "user", Content: "hi"}},
+		},
 		exchange: arrival.NewExchange(),
 		ctx:      context.Background(),
 	}

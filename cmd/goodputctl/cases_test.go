@@ -14,14 +14,15 @@ import (
 
 const (
 	// casesFile holds scripted answers of real servers, with the verdict that each must get; moreCasesFile
-	// variants of their kinds.
-	casesFile     = "../../probe/probetest/testdata/cases.yaml"
-	moreCasesFile = "../../probe/probetest/testdata/more_cases.yaml"
+	// variants of their kinds; protocolCasesFile what the other protocols say.
+	casesFile         = "../../probe/probetest/testdata/cases.yaml"
+	moreCasesFile     = "../../probe/probetest/testdata/more_cases.yaml"
+	protocolCasesFile = "../../probe/probetest/testdata/protocol_cases.yaml"
 )
 
 // TestCases plays every case to the built binary, as a user would run it.
 func TestCases(t *testing.T) {
-	for _, file := range []string{casesFile, moreCasesFile} {
+	for _, file := range []string{casesFile, moreCasesFile, protocolCasesFile} {
 		cases, err := probetest.LoadCases(file)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func playOnce(t *testing.T, c probetest.Case) []string {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	var env []string
+	env := []string{"AWS_BEARER_TOKEN_BEDROCK=key"}
 	if pem := p.CertPEM(); pem != nil {
 		env = append(env, "SSL_CERT_FILE="+writeFile(t, "ca.pem", pem))
 	}

@@ -1,5 +1,5 @@
-// Command goodputctl is the tool beside goodput_exporter: one probe by hand, and a check of its configuration. It
-// means by every figure what the daemon means.
+// Command goodputctl is the tool beside goodput_exporter: one probe by hand, a check of its configuration, and an
+// endpoint to try both with. It means by every figure what the daemon means.
 package main
 
 import (
@@ -25,7 +25,7 @@ const (
 // command is one subcommand: it adds its flags to an application and returns what runs when it is chosen.
 type command func(app *kingpin.Application) (name string, run func(ctx context.Context, stdout, stderr io.Writer) int)
 
-var commands = []command{probeCommand, checkConfigCommand}
+var commands = []command{probeCommand, checkConfigCommand, simulateCommand}
 
 func main() {
 	// net/http prints there what servers send unasked, which may repeat credentials.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type probeFlags struct {
 	slo                              map[string]*limitFlag
 	complete, completeSet            bool
 	requireText, acceptNotStreamed   bool
+	expect                           string
+	check                            config.Check
 	followRedirects, http2, newConns bool
 	insecure                         bool
 	caFile, apiKeyFile               string
@@ -74,6 +77,11 @@ func probeCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 		cmd.Flag(sloFlag(name), "SLO: longest good "+name+".").IsSetByUser(&f.slo[name].set).DurationVar(&f.slo[name].limit)
 	}
 	cmd.Flag("require-text", "An answer without visible text is no answer.").BoolVar(&f.requireText)
+	cmd.Flag("expect", "Regular expression (RE2) that the text must match.").StringVar(&f.expect)
+	cmd.Flag("check.json", "The text must be JSON.").BoolVar(&f.check.JSON)
+	cmd.Flag("check.schema", "File with a JSON schema that the text must fit.").StringVar(&f.check.SchemaFile)
+	cmd.Flag("check.min-length", "Least length of the text in characters; 0 is no bound.").IntVar(&f.check.MinLength)
+	cmd.Flag("check.max-repetition", "How often in a row the text may end with the same short thing; 0 is no bound.").IntVar(&f.check.MaxRepetition)
 	cmd.Flag("accept-not-streamed", "A whole answer to a request for a stream is no failure.").BoolVar(&f.acceptNotStreamed)
 	cmd.Flag("follow-redirects", "Follow one redirect that keeps the method and the body (307, 308).").BoolVar(&f.followRedirects)
 	cmd.Flag("http2", "Offer HTTP/2.").BoolVar(&f.http2)
@@ -185,6 +193,9 @@ func (f *probeFlags) series() (*config.Series, error) {
 	s := config.NewSeries(f.url, f.model)
 	f.setTarget(s.Target)
 	f.setScenario(s.Scenario)
+	if err := f.setChecks(s.Scenario); err != nil {
+		return nil, err
+	}
 	if err := f.setHTTP(&s.Target.HTTP); err != nil {
 		return nil, err
 	}
@@ -246,6 +257,27 @@ func (f *probeFlags) setScenario(s *config.Scenario) {
 	if f.completeSet && f.complete || !f.completeSet && len(s.SLO.Criteria) > 0 && f.outputTokens == 0 {
 		s.SLO.Criteria = append(s.SLO.Criteria, config.Criterion{Name: config.CriterionComplete})
 	}
+}
+
+// setChecks sets what the text of the answer must be.
+func (f *probeFlags) setChecks(s *config.Scenario) error {
+	if f.expect != "" {
+		expect, err := regexp.Compile(f.expect)
+		if err != nil {
+			return fmt.Errorf("--expect=%q: not a regular expression of RE2: %w", f.expect, err)
+		}
+		for i := range s.Prompts {
+			s.Prompts[i].Expect = expect
+		}
+	}
+	s.Check = f.check
+	if f.check.SchemaFile == "" {
+		return nil
+	}
+	if err := s.Check.ReadSchema(f.check.SchemaFile); err != nil {
+		return fmt.Errorf("--check.schema: %w", err)
+	}
+	return nil
 }
 
 func (f *probeFlags) setHTTP(h *promconfig.HTTPClientConfig) error {

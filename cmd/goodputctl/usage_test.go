@@ -52,6 +52,11 @@ func TestBadUsage(t *testing.T) {
 		"several series":            {[]string{"--config.file=" + exampleFile, "--target=chat-eu"}, "fit 2 series"},
 		"URL and configuration":     {[]string{somewhere, "--config.file=" + exampleFile}, "--url has no say beside --config.file"},
 		"SLO and configuration":     {[]string{"--slo.ttft=1s", "--config.file=" + exampleFile}, "--slo.ttft has no say beside --config.file"},
+		"expression":                {[]string{somewhere, "--model=m", "--expect=("}, `--expect="(": not a regular expression of RE2`},
+		"schema missing":            {[]string{somewhere, "--model=m", "--check.schema=" + missing}, "--check.schema: cannot read the schema " + missing},
+		"schema that is none":       {[]string{somewhere, "--model=m", "--check.schema=" + exampleFile}, "check.schema: the schema " + exampleFile + " is not JSON"},
+		"negative length":           {[]string{somewhere, "--model=m", "--check.min-length=-1"}, "check.min_length: must be at least 1"},
+		"negative repetition":       {[]string{somewhere, "--model=m", "--check.max-repetition=-1"}, "check.max_repetition: must be at least 1"},
 		"target without a file":     {[]string{somewhere, "--model=m", "--target=x"}, "--target needs --config.file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +89,7 @@ func TestUnknownCommand(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help.golden": {"--help"}, "probe_help.golden": {"probe", "--help"}, "check-config_help.golden": {"check-config", "--help"},
+		"simulate_help.golden": {"simulate", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := goodputctl(t, nil, args...)

@@ -100,7 +100,8 @@ const (
 
 var protocols = []string{
 	"openai-chat", "openai-completions", "openai-responses", "anthropic-messages",
-	"gemini", "ollama", "bedrock-converse", "tgi",
+	"gemini", "ollama", "bedrock-converse", "tgi", "cohere", "azure-openai",
+	"openai-embeddings", "rerank",
 }
 
 // LoadCases reads a file of cases. It is strict: a key that it does not know, or a script that cannot be

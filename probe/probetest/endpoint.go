@@ -3,13 +3,10 @@ package probetest
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -19,18 +16,14 @@ type Config struct {
 	Seed    uint64       // equal seeds give equal answers to equal requests in equal order
 	TLS     *tls.Config  // nil: no TLS
 	Observe func(Served) // told of each request at its end, concurrently; nil: nobody is told
+	Keep    int          // requests that GET /truth remembers, the newest; 0 is 1024
 }
 
-// Served is the truth about one request.
-type Served struct {
-	Truth
-	Model        string
-	Fault        FaultKind
-	InputTokens  int
-	OutputTokens int // those that were written
-}
-
-// Endpoint simulates an inference server with the API of OpenAI: chat completions and completions.
+// Endpoint simulates an inference server that speaks every protocol of probe/wire, each at the paths where its real
+// servers have it. Any credentials will do.
+//
+// GET /truth answers with what it truly did, one JSON object a line ([Served]); GET /truth?id=ID with that of one
+// X-Request-Id or trace id. GET /metrics counts requests by protocol, model, fault and status.
 type Endpoint struct {
 	listener net.Listener
 	server   *http.Server
@@ -76,8 +69,11 @@ func (e *Endpoint) track(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// URL is the endpoint's base URL.
-func (e *Endpoint) URL() string { return e.scheme + "://" + e.listener.Addr().String() + "/v1" }
+// Root is the endpoint's URL without a path.
+func (e *Endpoint) Root() string { return e.scheme + "://" + e.listener.Addr().String() }
+
+// URL is the base URL of OpenAI's protocols. Bases has those of the others.
+func (e *Endpoint) URL() string { return e.Root() + "/v1" }
 
 // Close cuts all requests off and waits for them.
 func (e *Endpoint) Close() error {
@@ -111,141 +107,4 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func connOf(r *http.Request) *stampedConn {
 	c, _ := r.Context().Value(connKey{}).(*stampedConn)
 	return c
-}
-
-// NewHandler returns a simulated endpoint without a server of its own. Served times are then those of the
-// handler, and a reset is an aborted connection.
-func NewHandler(c Config) (http.Handler, error) { return newHandler(c) }
-
-type handler struct {
-	config  Config
-	models  map[string]*runningModel
-	mux     *http.ServeMux
-	open    atomic.Int64 // requests being answered
-	started time.Time
-}
-
-// runningModel is a model with its state.
-type runningModel struct {
-	Model
-	slots   chan struct{} // nil: no limit
-	waiting atomic.Int64
-	mu      sync.Mutex
-	counts  map[kind]int
-}
-
-func newHandler(c Config) (*handler, error) {
-	h := &handler{config: c, models: map[string]*runningModel{}, mux: http.NewServeMux(), started: time.Now()}
-	for _, m := range c.Models {
-		if m.Name == "" || h.models[m.Name] != nil {
-			return nil, fmt.Errorf("model %q: want names that are not empty and differ", m.Name)
-		}
-		running := &runningModel{Model: m, counts: map[kind]int{}}
-		if m.Concurrency > 0 {
-			running.slots = make(chan struct{}, m.Concurrency)
-		}
-		h.models[m.Name] = running
-	}
-	h.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { h.complete(w, r, true) })
-	h.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { h.complete(w, r, false) })
-	h.mux.HandleFunc("GET /v1/models", h.list)
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, http.StatusNotFound, "invalid_request_error", "no such path: "+r.URL.Path)
-	})
-	return h, nil
-}
-
-// ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mux.ServeHTTP(w, r)
-}
-
-func (h *handler) complete(w http.ResponseWriter, r *http.Request, chat bool) {
-	q, err := readQuery(w, r, chat)
-	if err != nil {
-		writeError(w, http.StatusBadRequest, "invalid_request_error", err.Error())
-		return
-	}
-	m := h.models[q.Model]
-	if m == nil {
-		writeError(w, http.StatusNotFound, "invalid_request_error", fmt.Sprintf("the model %q does not exist", q.Model))
-		return
-	}
-	p := m.plan(h.config.Seed, q, m.count(q.kind()))
-	served := Served{Truth: truthOf(r.Header), Model: m.Name, Fault: p.fault.Kind, InputTokens: q.inputTokens}
-	served.Received = time.Now()
-	if c := connOf(r); c != nil {
-		served.Received, served.Kernel = c.received()
-	}
-	if h.config.Observe != nil {
-		defer func() { h.config.Observe(served) }()
-	}
-	if refuse(w, p.fault) {
-		return
-	}
-	release, err := m.enter(r.Context())
-	if err != nil {
-		if errors.Is(err, errQueueFull) {
-			writeError(w, http.StatusTooManyRequests, "rate_limit_error", err.Error())
-		}
-		return
-	}
-	defer release()
-	h.open.Add(1)
-	defer h.open.Add(-1)
-	(&openAIAnswer{model: &m.Model, open: &h.open, w: w, r: r, query: q, plan: p, served: &served}).run()
-}
-
-// refuse answers with the error status of a fault that has one.
-func refuse(w http.ResponseWriter, f Fault) bool {
-	status, kind := 0, "server_error"
-	switch f.Kind {
-	case FaultRateLimited:
-		status, kind = http.StatusTooManyRequests, "rate_limit_error"
-	case FaultInternal:
-		status = http.StatusInternalServerError
-	case FaultUnavailable:
-		status = http.StatusServiceUnavailable
-	default:
-		return false
-	}
-	if f.RetryAfter > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(int(f.RetryAfter/time.Second)))
-	}
-	writeError(w, status, kind, "simulated fault: "+strings.ReplaceAll(string(f.Kind), "_", " "))
-	return true
-}
-
-// count numbers the requests of each kind, from 1.
-func (m *runningModel) count(k kind) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[k]++
-	return m.counts[k]
-}
-
-var errQueueFull = errors.New("too many requests are waiting")
-
-// enter waits for a free place, and returns what gives it back.
-func (m *runningModel) enter(ctx context.Context) (release func(), err error) {
-	if m.slots == nil {
-		return func() {}, nil
-	}
-	leave := func() { <-m.slots }
-	select {
-	case m.slots <- struct{}{}:
-		return leave, nil
-	default:
-	}
-	waiting := m.waiting.Add(1)
-	defer m.waiting.Add(-1)
-	if m.MaxQueue > 0 && waiting > int64(m.MaxQueue) {
-		return nil, errQueueFull
-	}
-	select {
-	case m.slots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

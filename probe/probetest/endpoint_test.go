@@ -145,8 +145,8 @@ func TestEndpointRefusesBadRequests(t *testing.T) {
 		want       string
 	}{
 		{"/chat/completions", `{`, 400, "the body is no request"},
-		{"/chat/completions", `{"model":"m"}`, 400, "messages are missing"},
-		{"/completions", `{"model":"m"}`, 400, "prompt is missing"},
+		{"/chat/completions", `{"model":"m"}`, 400, "the input is missing"},
+		{"/completions", `{"model":"m"}`, 400, "the input is missing"},
 		{"/completions", `{"model":"m","prompt":"a","max_tokens":-1}`, 400, "negative"},
 		{"/completions", `{"model":"x","prompt":"a"}`, 404, `the model \"x\" does not exist`},
 		{"/nowhere", `{}`, 404, "no such path"},
@@ -301,7 +301,7 @@ func TestModelPlansAreDeterministic(t *testing.T) {
 	outline := func(seed uint64) []string {
 		var out []string
 		for n := 1; n <= 50; n++ {
-			p := m.plan(seed, &query{Stream: true, chat: true, MaxTokens: 64}, n)
+			p := m.plan(seed, &query{protocol: "openai-chat", stream: true, limit: 64}, n)
 			out = append(out, fmt.Sprint(p.fault.Kind, p.ttft, p.tokens, p.finish, draw(m.Gap, p.rng, 0)))
 		}
 		return out
@@ -347,9 +347,9 @@ func TestLognormalHasItsQuantiles(t *testing.T) {
 
 func TestDemoShowsGoodAndBadEarly(t *testing.T) {
 	requests := map[string]*query{
-		"chat":      {chat: true, Stream: true, MaxTokens: 256, inputTokens: 30},
-		"summarize": {chat: true, MaxTokens: 400, MinTokens: 400, IgnoreEOS: true, inputTokens: 4000},
-		"complete":  {Stream: true, MaxTokens: 64, inputTokens: 12},
+		"chat":      {protocol: "openai-chat", stream: true, limit: 256, inputTokens: 30},
+		"summarize": {protocol: "openai-chat", limit: 400, minTokens: 400, ignoreEOS: true, inputTokens: 4000},
+		"complete":  {protocol: "openai-completions", stream: true, limit: 64, inputTokens: 12},
 	}
 	share := map[string][2]float64{"healthy": {0.975, 0.995}, "degraded": {0.70, 0.80}}
 	for _, m := range Demo() {

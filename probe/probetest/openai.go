@@ -1,286 +1,165 @@
 package probetest
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
-	"sync/atomic"
-	"time"
 )
 
-// query is a request of either API.
-type query struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	Prompt        json.RawMessage `json:"prompt"`
-	Stream        bool            `json:"stream"`
-	StreamOptions struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	MaxTokens           int  `json:"max_tokens"`
-	MaxCompletionTokens int  `json:"max_completion_tokens"`
-	MinTokens           int  `json:"min_tokens"`
-	IgnoreEOS           bool `json:"ignore_eos"`
+// openAI is OpenAI's chat completions, its completions, or Azure's chat completions.
+type openAI struct{ chat, azure bool }
 
-	chat        bool
-	inputTokens int
+func (d openAI) read(r *http.Request, body []byte) (*query, error) {
+	var in struct {
+		Model         string          `json:"model"`
+		Messages      contents        `json:"messages"`
+		Prompt        json.RawMessage `json:"prompt"`
+		Stream        bool            `json:"stream"`
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		MaxTokens           int  `json:"max_tokens"`
+		MaxCompletionTokens int  `json:"max_completion_tokens"`
+		MinTokens           int  `json:"min_tokens"`
+		IgnoreEOS           bool `json:"ignore_eos"`
+	}
+	if err := unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	q := &query{
+		model: cmp.Or(r.PathValue("deployment"), in.Model), stream: in.Stream, usage: in.StreamOptions.IncludeUsage,
+		limit: cmp.Or(in.MaxCompletionTokens, in.MaxTokens), minTokens: in.MinTokens, ignoreEOS: in.IgnoreEOS,
+	}
+	input := len(in.Prompt)
+	if d.chat {
+		input = in.Messages.bytes()
+	}
+	return q.check(input)
 }
 
-// maxQuery bounds the body of a request, in bytes.
-const maxQuery = 16 << 20
+func (openAI) refuse(h http.Header, e *apiError) []byte { return openAIError(h, e) }
 
-func readQuery(w http.ResponseWriter, r *http.Request, chat bool) (*query, error) {
-	q := &query{chat: chat}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuery))
-	if err != nil {
-		return nil, fmt.Errorf("reading the body: %w", err)
-	}
-	if err := json.Unmarshal(body, q); err != nil {
-		return nil, fmt.Errorf("the body is no request: %w", err)
-	}
-	input := len(q.Prompt)
-	for _, m := range q.Messages {
-		input += len(m.Content)
-	}
+// openAIError is an error of any of OpenAI's APIs. Its code is a word where the status does not say all.
+func openAIError(h http.Header, e *apiError) []byte {
+	e.setRetryAfter(h)
+	kind, code := "invalid_request_error", any(e.status)
 	switch {
-	case input == 0 && chat:
-		return nil, errors.New("messages are missing")
-	case input == 0:
-		return nil, errors.New("prompt is missing")
-	case q.limit() < 0 || q.MinTokens < 0:
-		return nil, errors.New("max_tokens and min_tokens cannot be negative")
+	case e.quota:
+		kind, code = "insufficient_quota", "insufficient_quota"
+	case e.status == http.StatusTooManyRequests:
+		kind = "rate_limit_error"
+	case e.status == http.StatusUnauthorized:
+		code = "invalid_api_key"
+	case e.status >= http.StatusInternalServerError:
+		kind = "server_error"
 	}
-	const bytesPerToken = 4 // of English
-	q.inputTokens = (input + bytesPerToken - 1) / bytesPerToken
-	return q, nil
+	return encode(map[string]any{"error": map[string]any{"message": e.message, "type": kind, "param": nil, "code": code}})
 }
 
-// limit is the most tokens that the client wants; 0 is no limit.
-func (q *query) limit() int {
-	if q.MaxCompletionTokens != 0 {
-		return q.MaxCompletionTokens
+func (openAI) contentType() string                { return sseType }
+func (openAI) frame(b []byte, data string) []byte { return sseEvent(b, "", data) }
+func (openAI) ping(b []byte) []byte               { return sseComment(b) }
+
+// setHead sets what all objects of an answer begin with.
+func (d openAI) setHead(a *reply, chat, text string) {
+	object := text
+	if d.chat {
+		object = chat
 	}
-	return q.MaxTokens
+	a.head = fmt.Sprintf(`{"id":%q,"object":%q,"created":%d,"model":%s,`, a.id, object, a.created.Unix(), quote(a.query.model))
 }
 
-// openAIAnswer answers one request.
-type openAIAnswer struct {
-	model  *Model
-	open   *atomic.Int64 // requests being answered by the whole endpoint
-	w      http.ResponseWriter
-	r      *http.Request
-	query  *query
-	plan   plan
-	served *Served
-	at     time.Time // when the next token is due
-	head   string    // the beginning that all objects of the answer have in common
-	buf    []byte    // the next write
+// begin appends the role, which servers send before there is a token.
+func (d openAI) begin(b []byte, a *reply) []byte {
+	d.setHead(a, "chat.completion.chunk", "text_completion")
+	if d.azure {
+		b = sseEvent(b, "", `{"id":"","object":"","created":0,"model":"","choices":[],"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}`)
+	}
+	if d.chat {
+		b = d.chunk(b, a, `"delta":{"role":"assistant","content":""}`, "")
+	}
+	return b
 }
 
-func (a *openAIAnswer) run() {
-	a.at = time.Now().Add(a.plan.ttft)
-	if a.query.Stream {
-		a.stream()
-	} else {
-		a.whole()
+func (d openAI) token(b []byte, a *reply, i int) []byte {
+	switch {
+	case !d.chat:
+		return d.chunk(b, a, `"text":`+strconv.Quote(a.word(i)), "")
+	case a.finish == finishRefusal:
+		return d.chunk(b, a, `"delta":{"refusal":`+strconv.Quote(a.word(i))+`}`, "")
 	}
+	return d.chunk(b, a, `"delta":{"content":`+strconv.Quote(a.word(i))+`}`, "")
 }
 
-func (a *openAIAnswer) begin(contentType, object string) {
-	a.w.Header().Set("Content-Type", contentType)
-	a.head = fmt.Sprintf(`{"id":"sim-%d","object":%q,"created":%d,"model":%q,`,
-		a.served.Received.UnixNano(), object, a.served.Received.Unix(), a.query.Model)
+// reason gives the finish reason: a refusal is an ordinary end of chat, and completions know only the filter.
+func (d openAI) reason(a *reply) string {
+	switch {
+	case a.finish != finishRefusal:
+		return a.finish
+	case d.chat:
+		return "stop"
+	}
+	return "content_filter"
 }
 
-// cut is after how many tokens the fault strikes; -1 is never.
-func (a *openAIAnswer) cut() int {
-	switch a.plan.fault.Kind {
-	case FaultInBand, FaultTruncated, FaultReset, FaultStall:
-		return half(a.plan.tokens)
-	case FaultNoFirstToken:
-		return 0
+func (d openAI) finish(b []byte, a *reply) []byte {
+	if d.chat {
+		return d.chunk(b, a, `"delta":{}`, d.reason(a))
 	}
-	return -1
+	return d.chunk(b, a, `"text":""`, d.reason(a))
 }
 
-// wait returns false when the client is gone.
-func (a *openAIAnswer) wait() bool {
-	return waitUntil(a.r.Context().Done(), a.at, precisionFor(int(a.open.Load())))
+func (d openAI) end(b []byte, a *reply) []byte {
+	if a.query.usage && a.usage() {
+		b = sseEvent(b, "", a.head+`"choices":[],"usage":`+openAIUsage(a)+"}")
+	}
+	return sseEvent(b, "", "[DONE]")
 }
 
-func (a *openAIAnswer) stream() {
-	object := "text_completion"
-	if a.query.chat {
-		object = "chat.completion.chunk"
-	}
-	a.begin("text/event-stream", object)
-	if a.query.chat { // servers send the role before there is a token
-		a.chunk(`"delta":{"role":"assistant","content":""}`, "")
-	}
-	a.flush()
-	for i := range a.plan.tokens {
-		if i == a.cut() {
-			a.strike()
-			return
-		}
-		if !a.wait() {
-			return
-		}
-		if a.query.chat {
-			a.chunk(`"delta":{"content":`+strconv.Quote(word(i))+`}`, "")
-		} else {
-			a.chunk(`"text":`+strconv.Quote(word(i)), "")
-		}
-		a.flushTokens(1)
-		a.at = a.at.Add(seconds(draw(a.model.Gap, a.plan.rng, 0)))
-	}
-	if a.cut() >= 0 { // a single token, or none: the fault comes after it
-		a.strike()
-		return
-	}
-	if a.query.chat {
-		a.chunk(`"delta":{}`, a.plan.finish)
-	} else {
-		a.chunk(`"text":""`, a.plan.finish)
-	}
-	if a.query.StreamOptions.IncludeUsage {
-		a.buf = append(a.buf, "data: "+a.head+`"choices":[],"usage":`+a.usage()+"}\n\n"...)
-	}
-	a.buf = append(a.buf, "data: [DONE]\n\n"...)
-	a.flush()
+func (openAI) fail(b []byte, _ *reply, e *apiError) []byte {
+	b = sseEvent(b, "", string(openAIError(http.Header{}, e)))
+	return sseEvent(b, "", "[DONE]")
 }
 
-// strike is the fault itself, half-way in an answer.
-func (a *openAIAnswer) strike() {
-	switch a.plan.fault.Kind {
-	case FaultInBand:
-		a.buf = append(a.buf, "data: "+inBandError+"\n\ndata: [DONE]\n\n"...)
-		a.flush()
-	case FaultReset:
-		if c := connOf(a.r); c != nil {
-			c.reset()
-		}
-		panic(http.ErrAbortHandler)
-	case FaultStall, FaultNoFirstToken:
-		<-a.r.Context().Done()
-	}
-}
-
-const inBandError = `{"error":{"message":"simulated fault: in band","type":"server_error","param":null,"code":500}}`
-
-// whole answers with one JSON object when its last token is due.
-func (a *openAIAnswer) whole() {
-	object := "text_completion"
-	if a.query.chat {
-		object = "chat.completion"
-	}
-	a.begin("application/json", object)
-	for range a.plan.tokens - 1 {
-		a.at = a.at.Add(seconds(draw(a.model.Gap, a.plan.rng, 0)))
-	}
-	body := a.head + `"choices":[{"index":0,` + a.text() + `,"finish_reason":"` + a.plan.finish + `"}],"usage":` + a.usage() + "}"
-	length, tokens := len(body), 0
-	switch a.plan.fault.Kind {
-	case FaultInBand:
-		body = inBandError
-		length = len(body)
-	case FaultTruncated: // a server that believes that this is all
-		body = body[:len(body)/2]
-		length = len(body)
-	case FaultReset, FaultStall:
-		body = body[:len(body)/2]
-	case FaultNoFirstToken:
-		body = ""
-	default:
-		tokens = a.plan.tokens
-	}
-	if !a.wait() {
-		return
-	}
-	a.w.Header().Set("Content-Length", strconv.Itoa(length))
-	a.buf = append(a.buf, body...)
-	a.flushTokens(tokens)
-	if a.plan.fault.Kind != FaultInBand {
-		a.strike()
-	}
-}
-
-// text is the member of a choice that holds the answer.
-func (a *openAIAnswer) text() string {
-	var text []byte
-	for i := range a.plan.tokens {
-		text = append(text, word(i)...)
-	}
-	if a.query.chat {
-		return `"message":{"role":"assistant","content":` + strconv.Quote(string(text)) + `}`
-	}
-	return `"text":` + strconv.Quote(string(text))
-}
-
-func (a *openAIAnswer) usage() string {
-	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`,
-		a.query.inputTokens, a.plan.tokens, a.query.inputTokens+a.plan.tokens)
-}
-
-// chunk adds an event with one choice to the next write. With usage asked for, all events have the member.
-func (a *openAIAnswer) chunk(choice, finish string) {
-	a.buf = append(a.buf, "data: "...)
-	a.buf = append(a.buf, a.head...)
-	a.buf = append(a.buf, `"choices":[{"index":0,`+choice+`,"finish_reason":`...)
+// chunk appends an event with one choice. With usage asked for, all events have the member.
+func (openAI) chunk(b []byte, a *reply, choice, finish string) []byte {
+	b = append(b, "data: "...)
+	b = append(b, a.head...)
+	b = append(b, `"choices":[{"index":0,`...)
+	b = append(b, choice...)
+	b = append(b, `,"finish_reason":`...)
 	if finish == "" {
-		a.buf = append(a.buf, "null"...)
+		b = append(b, "null"...)
 	} else {
-		a.buf = strconv.AppendQuote(a.buf, finish)
+		b = strconv.AppendQuote(b, finish)
 	}
-	a.buf = append(a.buf, "}]"...)
-	if a.query.StreamOptions.IncludeUsage {
-		a.buf = append(a.buf, `,"usage":null`...)
+	b = append(b, "}]"...)
+	if a.query.usage {
+		b = append(b, `,"usage":null`...)
 	}
-	a.buf = append(a.buf, "}\n\n"...)
+	return append(b, "}\n\n"...)
 }
 
-// flushTokens is flush of a write that holds tokens; the truth remembers the instant just before it.
-func (a *openAIAnswer) flushTokens(n int) {
-	a.served.OutputTokens += n
-	a.served.Writes = append(a.served.Writes, time.Now())
-	a.flush()
-}
-
-// flush makes one write. Its errors are those of a client that is gone, which wait tells.
-func (a *openAIAnswer) flush() {
-	_, _ = a.w.Write(a.buf)
-	_ = http.NewResponseController(a.w).Flush()
-	a.buf = a.buf[:0]
-}
-
-var words = []string{" moss", " fern", " kelp", " oak", " reef", " dune", " silt", " pine", " ash", " elm", " jade", " opal"}
-
-// word is the i-th token of any answer.
-func word(i int) string { return words[i%len(words)] }
-
-func writeError(w http.ResponseWriter, status int, kind, message string) {
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": nil}})
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
-}
-
-func (h *handler) list(w http.ResponseWriter, _ *http.Request) {
-	type entry struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
+func (d openAI) whole(h http.Header, a *reply) []byte {
+	h.Set("Openai-Processing-Ms", millis(a.total()))
+	d.setHead(a, "chat.completion", "text_completion")
+	choice := `"text":` + quote(a.text())
+	switch {
+	case d.chat && a.finish == finishRefusal:
+		choice = `"message":{"role":"assistant","content":null,"refusal":` + quote(a.text()) + `}`
+	case d.chat:
+		choice = `"message":{"role":"assistant","content":` + quote(a.text()) + `}`
 	}
-	data := []entry{}
-	for _, m := range h.config.Models {
-		data = append(data, entry{ID: m.Name, Object: "model", Created: h.started.Unix(), OwnedBy: "probetest"})
+	body := a.head + `"choices":[{"index":0,` + choice + `,"finish_reason":"` + d.reason(a) + `"}]`
+	if a.usage() {
+		body += `,"usage":` + openAIUsage(a)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data})
+	return []byte(body + "}")
+}
+
+func openAIUsage(a *reply) string {
+	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`,
+		a.query.inputTokens, a.tokens, a.query.inputTokens+a.tokens)
 }

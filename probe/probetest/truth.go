@@ -26,13 +26,7 @@ type truthJSON struct {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (t Truth) MarshalJSON() ([]byte, error) {
-	out := truthJSON{t.RequestID, t.TraceID, toMachine(t.Received), t.Kernel, make([]int64, len(t.Writes))}
-	for i, w := range t.Writes {
-		out.Writes[i] = toMachine(w)
-	}
-	return json.Marshal(out)
-}
+func (t Truth) MarshalJSON() ([]byte, error) { return json.Marshal(t.json()) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Truth) UnmarshalJSON(data []byte) error {
@@ -40,11 +34,24 @@ func (t *Truth) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	*t = Truth{in.RequestID, in.TraceID, fromMachine(in.Received), in.Kernel, make([]time.Time, len(in.Writes))}
+	*t = in.truth()
+	return nil
+}
+
+func (t Truth) json() truthJSON {
+	out := truthJSON{t.RequestID, t.TraceID, toMachine(t.Received), t.Kernel, make([]int64, len(t.Writes))}
+	for i, w := range t.Writes {
+		out.Writes[i] = toMachine(w)
+	}
+	return out
+}
+
+func (in truthJSON) truth() Truth {
+	t := Truth{in.RequestID, in.TraceID, fromMachine(in.Received), in.Kernel, make([]time.Time, len(in.Writes))}
 	for i, w := range in.Writes {
 		t.Writes[i] = fromMachine(w)
 	}
-	return nil
+	return t
 }
 
 // truthOf begins the truth of a request.

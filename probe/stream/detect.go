@@ -57,7 +57,7 @@ func (d *Detect) detect(first byte) (Kind, Framer) {
 		return Events, &Array{}
 	case first == '{' || first == '[':
 		return JSON, &Whole{}
-	case d.Framing == FramingAWS:
+	case d.Framing == FramingAWS && (first < ' ' || first > '~'): // the first byte of a length; text is a proxy's
 		return Events, &AWS{}
 	}
 	return Events, &SSE{}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
@@ -30,6 +31,10 @@ func (a *AWS) Feed(p []byte, at arrival.Stamp, emit func(Frame) error) error {
 	a.message = append(a.message, p...)
 	rest := a.message
 	for len(rest) >= prelude {
+		// Before the length is believed: what waits for the end of a length that is wrong waits for ever.
+		if crc32.ChecksumIEEE(rest[:prelude-4]) != binary.BigEndian.Uint32(rest[prelude-4:]) {
+			return fmt.Errorf("%w: that of its lengths", ErrCRC)
+		}
 		n := int(binary.BigEndian.Uint32(rest))
 		if n > MaxFrame {
 			return ErrTooLarge

@@ -169,22 +169,3 @@ func TestDetect(t *testing.T) {
 		})
 	}
 }
-
-func FuzzSSE(f *testing.F) {
-	f.Add([]byte("data: a\r\n\r\ndata: b\n\n"), 9)
-	f.Add([]byte("\xef\xbb\xbf: c\nevent: e\rdata: {\"x\":1}\n\n{\"e\":2}\n"), 3)
-	f.Fuzz(func(t *testing.T, body []byte, at int) {
-		if len(body) == 0 {
-			return
-		}
-		at = ((at % len(body)) + len(body)) % len(body)
-		whole := frames(t, &SSE{}, string(body))
-		split := frames(t, &SSE{}, string(body[:at]), string(body[at:]))
-		for i := range split {
-			split[i].At = 0
-		}
-		if diff := cmp.Diff(whole, split); diff != "" {
-			t.Errorf("split at %d: %s", at, diff)
-		}
-	})
-}

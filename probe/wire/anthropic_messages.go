@@ -2,10 +2,10 @@ package wire
 
 import (
 	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
-	"strings"
+	"time"
 
 	"goodput_exporter/probe/stream"
 )
@@ -30,7 +30,7 @@ func newAnthropic(base *url.URL) Protocol {
 	switch {
 	case isBedrock(base):
 		p.host = anthropicBedrock
-	case strings.Contains(base.Path, "/publishers/anthropic") || strings.HasSuffix(base.Host, "aiplatform.googleapis.com"):
+	case isVertex(base):
 		p.host = anthropicVertex
 	}
 	return p
@@ -97,13 +97,18 @@ func (p anthropic) Sign(req *http.Request, body []byte) error {
 
 // Decoder implements Protocol.
 func (p anthropic) Decoder(r Request) Decoder {
-	return &anthropicDecoder{chunked: p.host == anthropicBedrock, tmpl: template{memory: r.Memory, shape: &shape{text: "text"}}}
+	return &anthropicDecoder{
+		chunked: p.host == anthropicBedrock,
+		cover:   template{shape: &shape{text: "bytes", skips: []string{"p"}}},
+		tmpl:    template{memory: r.Memory, shape: &shape{text: "text"}},
+	}
 }
 
 type anthropicDecoder struct {
-	chunked bool // each event stands in a chunk of AWS' event stream
+	chunked bool     // each event stands in a chunk of AWS' event stream
+	cover   template // of the chunk
+	event   []byte   // inside the chunk
 	tmpl    template
-	input   anthropicUsage // of message_start: message_delta may leave it out
 }
 
 type anthropicEvent struct {
@@ -111,6 +116,10 @@ type anthropicEvent struct {
 	Message      *anthropicAnswer `json:"message"`
 	ContentBlock anthropicBlock   `json:"content_block"`
 	Delta        anthropicBlock   `json:"delta"`
+	Metrics      struct {
+		FirstByteMS  int64 `json:"firstByteLatency"`
+		InvocationMS int64 `json:"invocationLatency"`
+	} `json:"amazon-bedrock-invocationMetrics"`
 	anthropicAnswer
 }
 
@@ -141,7 +150,10 @@ func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
 		return Event{Error: bedrockException(f)}, nil
 	}
 	if d.chunked && !f.Whole {
-		return d.chunk(f)
+		var err error
+		if f.Data, err = d.uncover(f); err != nil || len(f.Data) == 0 {
+			return Event{}, err
+		}
 	}
 	if ev, ok := d.tmpl.match(f); ok {
 		return ev, nil
@@ -154,30 +166,39 @@ func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
 	return ev, nil
 }
 
-// chunk decodes the event inside a chunk of AWS' event stream. The padding beside it says nothing.
-func (d *anthropicDecoder) chunk(f stream.Frame) (Event, error) {
+// uncover returns the event inside a chunk of AWS' event stream, nil where there is none. The padding beside it says
+// nothing.
+func (d *anthropicDecoder) uncover(f stream.Frame) (event []byte, err error) {
+	cover, ok := d.cover.match(f)
+	if !ok {
+		if len(f.Data) == 0 {
+			return nil, nil
+		}
+		if cover, err = decodeChunk(f.Data); err != nil {
+			return nil, err
+		}
+		d.cover.learn(f.Data, cover, decodeChunk)
+	}
+	d.event, err = base64.StdEncoding.AppendDecode(d.event[:0], cover.Text)
+	if err != nil {
+		return nil, errors.Join(ErrMalformed, err)
+	}
+	return d.event, nil
+}
+
+// decodeChunk decodes a chunk; its text is the event in base64.
+func decodeChunk(data []byte) (ev Event, err error) {
 	var chunk struct {
 		Bytes string `json:"bytes"`
 	}
-	if err := json.Unmarshal(f.Data, &chunk); err != nil {
-		return Event{}, syntaxError(f.Data, err)
+	if err := unmarshal(data, &chunk); err != nil {
+		return Event{}, syntaxError(data, err)
 	}
-	data, err := base64.StdEncoding.DecodeString(chunk.Bytes)
-	if err != nil {
-		return Event{}, ErrMalformed
-	}
-	f.Data = data
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	ev, err := d.decode(data)
-	if err == nil {
-		d.tmpl.learn(data, ev, d.decode)
-	}
-	return ev, err
+	ev.add(Content, chunk.Bytes)
+	return ev, nil
 }
 
-func (d *anthropicDecoder) decode(data []byte) (Event, error) {
+func (*anthropicDecoder) decode(data []byte) (Event, error) {
 	var doc anthropicEvent
 	if err := unmarshal(data, &doc); err != nil {
 		return Event{}, syntaxError(data, err)
@@ -186,7 +207,8 @@ func (d *anthropicDecoder) decode(data []byte) (Event, error) {
 	switch doc.Type {
 	case "message_start":
 		if doc.Message != nil && doc.Message.Usage != nil {
-			d.input = *doc.Message.Usage // its output tokens are no report, but a beginning
+			doc.Message.Usage.OutputTokens = nil // they are no report, but a beginning
+			ev.Usage = doc.Message.Usage.usage()
 		}
 	case "content_block_start":
 		doc.ContentBlock.addTo(&ev)
@@ -194,18 +216,21 @@ func (d *anthropicDecoder) decode(data []byte) (Event, error) {
 		doc.Delta.addTo(&ev)
 	case "message_delta":
 		ev.Finish = doc.Delta.StopReason
-		ev.Usage = d.usage(doc.Usage)
+		ev.Usage = doc.Usage.usage()
 	case "message_stop":
 		ev.Done = true
+		ev.Server = serverTimes(map[ServerKind]time.Duration{
+			ServerTTFT: time.Duration(doc.Metrics.FirstByteMS) * time.Millisecond, ServerTotal: time.Duration(doc.Metrics.InvocationMS) * time.Millisecond,
+		})
 	case "message":
 		for _, b := range doc.Content {
 			b.addTo(&ev)
 		}
 		ev.Finish = doc.StopReason
-		ev.Usage = d.usage(doc.Usage)
+		ev.Usage = doc.Usage.usage()
 		ev.Answer, ev.Done = true, true
 	case "error":
-		ev.Error = ParseError(data)
+		ev.Error = mustError(data)
 	case "":
 		ev.Error = ParseError(data)
 	}
@@ -224,17 +249,10 @@ func (b anthropicBlock) addTo(ev *Event) {
 	}
 }
 
-// usage returns a report, completed by the input tokens that stood in message_start.
-func (d *anthropicDecoder) usage(u *anthropicUsage) *Usage {
-	if u == nil || u.OutputTokens == nil {
+// usage returns the report, nil where it has no counts. What message_start told, message_delta may leave out.
+func (u *anthropicUsage) usage() *Usage {
+	if u == nil || u.InputTokens == nil && u.OutputTokens == nil {
 		return nil
 	}
-	out := &Usage{Input: u.InputTokens, Output: u.OutputTokens, CachedInput: u.CacheReadInputTokens}
-	if out.Input == nil {
-		out.Input = d.input.InputTokens
-	}
-	if out.CachedInput == nil {
-		out.CachedInput = d.input.CacheReadInputTokens
-	}
-	return out
+	return &Usage{Input: u.InputTokens, Output: u.OutputTokens, CachedInput: u.CacheReadInputTokens}
 }

@@ -82,39 +82,25 @@ func signAWS(req *http.Request, body []byte, base *url.URL) error {
 	if region == "" {
 		return fmt.Errorf("AWS region: neither the URL nor AWS_REGION names one")
 	}
-	return sign(req, body, credentials, region, time.Now())
+	return sign(req, body, credentials, "bedrock", region, time.Now())
 }
 
-// sign signs a request by Signature Version 4.
-func sign(req *http.Request, body []byte, credentials aws.Credentials, region string, now time.Time) error {
+// sign signs a request to a service by Signature Version 4.
+func sign(req *http.Request, body []byte, credentials aws.Credentials, service, region string, now time.Time) error {
 	sum := sha256.Sum256(body)
-	return v4.NewSigner().SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "bedrock", region, now)
+	return v4.NewSigner().SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), service, region, now)
 }
 
-// bedrockStatus gives the statuses of the exceptions that a stream can tell.
-var bedrockStatus = map[string]int{
-	"internalServerException":     http.StatusInternalServerError,
-	"modelStreamErrorException":   http.StatusFailedDependency,
-	"modelTimeoutException":       http.StatusRequestTimeout,
-	"serviceUnavailableException": http.StatusServiceUnavailable,
-	"throttlingException":         http.StatusTooManyRequests,
-	"validationException":         http.StatusBadRequest,
-}
-
-// bedrockException reads an exception out of a stream. A model that fails in the midst of an answer is the server's
-// failure, whatever its status says.
+// bedrockException reads an exception out of a stream: its type tells the status. A model that fails in the midst of
+// an answer is the server's failure.
 func bedrockException(f stream.Frame) *Error {
-	e := ParseError(f.Data)
-	if e == nil || e.Message == "" {
-		e = &Error{Message: clip(f.Event + ": " + string(f.Data))}
+	fields := errorFields{Message: f.Event, Type: f.Event}
+	if told := ParseError(f.Data); told != nil && told.Message != "" {
+		fields.Message = told.Message
 	}
-	e.Status = http.StatusInternalServerError
-	if status, ok := bedrockStatus[f.Event]; ok {
-		e.Status = status
-	}
-	if e.Status == http.StatusFailedDependency || e.Status == http.StatusRequestTimeout {
+	e := fields.toError()
+	if e.Status == 0 {
 		e.Status = http.StatusInternalServerError
 	}
-	e.Overloaded = e.Status == http.StatusServiceUnavailable
 	return e
 }

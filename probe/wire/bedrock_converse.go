@@ -92,6 +92,9 @@ func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
 	if f.Failure {
 		return Event{Error: bedrockException(f)}, nil
 	}
+	if len(f.Data) == 0 {
+		return Event{}, nil
+	}
 	if f.Event == "contentBlockDelta" {
 		if ev, ok := d.tmpl.match(f); ok {
 			return ev, nil

@@ -41,6 +41,8 @@ type cohereDoc struct {
 	Message      cohereMessage `json:"message"` // of a whole answer
 	FinishReason string        `json:"finish_reason"`
 	Usage        *cohereUsage  `json:"usage"`
+
+	Error json.RawMessage `json:"error"` // of a gateway
 }
 
 type cohereDelta struct {
@@ -100,6 +102,9 @@ func (*cohereDecoder) decode(data []byte) (Event, error) {
 			ev.Error = &Error{Message: clip(textOf(doc.Delta.Error))}
 		}
 	default:
+		if present(doc.Error) {
+			ev.Error = ParseError(data)
+		}
 		doc.Delta.Message.addTo(&ev)
 	}
 	return ev, nil

@@ -42,6 +42,14 @@ func ParseError(body []byte) *Error {
 	return nil
 }
 
+// mustError is ParseError of what is known to be an error, whatever it looks like.
+func mustError(body []byte) *Error {
+	if e := ParseError(body); e != nil {
+		return e
+	}
+	return &Error{Message: clip(string(body))}
+}
+
 // errorBody is the union of what the families send: {"error": {…}}, {"error": "text"}, {"detail": …} of FastAPI,
 // and the error's fields without a cover.
 type errorBody struct {
@@ -73,7 +81,12 @@ func (b errorBody) toError() *Error {
 		if b.Error[0] == '{' && unmarshal(b.Error, &fields) == nil {
 			return fields.toError()
 		}
-		return errorFields{Message: textOf(b.Error), Type: b.ErrorType, Code: b.Code}.toError()
+		fields = b.errorFields
+		fields.Message = textOf(b.Error)
+		if b.ErrorType != "" {
+			fields.Type = b.ErrorType
+		}
+		return fields.toError()
 	}
 	if present(b.Choices) {
 		return nil
@@ -158,7 +171,7 @@ var statusWords = []struct {
 	{http.StatusBadGateway, []string{"badgateway"}},
 	{http.StatusGatewayTimeout, []string{"timeout", "deadlineexceeded"}},
 	{http.StatusUnauthorized, []string{"authentication", "unauthenticated", "invalidapikey", "unauthorized"}},
-	{http.StatusForbidden, []string{"permission", "forbidden"}},
+	{http.StatusForbidden, []string{"permission", "forbidden", "accessdenied"}},
 	{http.StatusNotFound, []string{"notfound"}},
 	{http.StatusRequestEntityTooLarge, []string{"requesttoolarge", "entitytoolarge"}},
 	{http.StatusBadRequest, []string{"invalid", "badrequest", "unprocessable", "validation", "contextlength", "contextwindow", "exceedcontext", "contentfilter", "contentpolicy", "notsupported"}},

@@ -15,9 +15,7 @@ type gemini struct{ base *url.URL }
 
 func newGemini(base *url.URL) Protocol { return gemini{base} }
 
-func (p gemini) vertex() bool {
-	return strings.Contains(p.base.Path, "/projects/") || strings.HasSuffix(p.base.Hostname(), "aiplatform.googleapis.com")
-}
+func (p gemini) vertex() bool { return isVertex(p.base) }
 
 // Traits implements Protocol. Nothing follows the finish but, at most, more of the same.
 func (p gemini) Traits() Traits {
@@ -82,14 +80,19 @@ func (gemini) Request(r Request, h http.Header) ([]byte, error) {
 
 // Decoder implements Protocol.
 func (gemini) Decoder(r Request) Decoder {
-	return &geminiDecoder{stream: r.Stream, tmpl: template{memory: r.Memory, shape: &shape{
+	d := &geminiDecoder{}
+	d.tmpl = template{memory: r.Memory, shape: &shape{
 		text: "text", skips: []string{"totalTokenCount", "createTime", "tokenCount"},
-		counts: []string{"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", outputCount},
-		usage:  geminiCounts,
-	}}}
+		counts: []string{"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"},
+		usage:  d.usage,
+	}}
+	return d
 }
 
-type geminiDecoder struct{ tmpl template }
+type geminiDecoder struct {
+	tmpl   template
+	output int // of the usage told last
+}
 
 type geminiDoc struct {
 	Candidates []struct {
@@ -131,16 +134,13 @@ func (d *geminiDecoder) decode(data []byte) (Event, error) {
 		return Event{}, syntaxError(data, err)
 	}
 	var ev Event
-	if u := doc.UsageMetadata; u != nil && (u.Prompt != nil || u.Candidates != nil) {
-		ev.Usage = &Usage{Input: u.Prompt, CachedInput: u.Cached, Reasoning: u.Thoughts}
-		if n, ok := u.output(); ok {
-			ev.Usage.Output = &n
-		}
+	if u := doc.UsageMetadata; u != nil {
+		ev.Usage = u.usage(new(int))
 	}
 	if len(doc.Candidates) == 0 {
 		ev.Error = ParseError(data)
 	}
-	if reason := doc.PromptFeedback.BlockReason; reason != "" {
+	if reason := doc.PromptFeedback.BlockReason; reason != "" && reason != "BLOCK_REASON_UNSPECIFIED" {
 		ev.Finish, ev.Filtered = reason, true
 	}
 	for _, c := range doc.Candidates {
@@ -152,18 +152,30 @@ func (d *geminiDecoder) decode(data []byte) (Event, error) {
 	return ev, nil
 }
 
-// output returns the output tokens: those of the answer and those of the thoughts.
-func (u geminiUsage) output() (int, bool) {
-	if u.Candidates == nil && u.Thoughts == nil {
-		return 0, false
+// usage makes the usage of a template's counts.
+func (d *geminiDecoder) usage(counts []int, u *Usage) bool {
+	told := geminiUsage{known(&counts[0]), known(&counts[1]), known(&counts[2]), known(&counts[3])}.usage(&d.output)
+	if told != nil {
+		*u = *told
 	}
-	n := 0
-	for _, c := range []*int{u.Candidates, u.Thoughts} {
-		if c != nil {
-			n += *c
+	return told != nil
+}
+
+// usage returns the report, nil where there is none. The output tokens are those of the answer and those of the
+// thoughts; the sum is kept in output.
+func (u geminiUsage) usage(output *int) *Usage {
+	if u.Prompt == nil && u.Candidates == nil {
+		return nil
+	}
+	told := &Usage{Input: u.Prompt, CachedInput: u.Cached, Reasoning: u.Thoughts}
+	*output = 0
+	for _, n := range []*int{u.Candidates, u.Thoughts} {
+		if n != nil {
+			*output += *n
+			told.Output = output
 		}
 	}
-	return n, true
+	return told
 }
 
 func (p geminiPart) addTo(ev *Event) {

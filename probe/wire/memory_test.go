@@ -55,7 +55,7 @@ func TestMemoryIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := newOpenAIDecoder("content", &memory)
-	if text, ok := d.tmpl.match(frame("second")); !ok || string(text) != "moss" {
-		t.Errorf("got %q, %v: the next answer is learned anew", text, ok)
+	if ev, ok := d.tmpl.match(frame("second")); !ok || string(ev.Text) != "moss" {
+		t.Errorf("got %q, %v: the next answer is learned anew", ev.Text, ok)
 	}
 }

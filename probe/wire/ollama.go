@@ -56,7 +56,10 @@ func (p ollama) Decoder(r Request) Decoder {
 	return &ollamaDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: key, skips: []string{"created_at"}}}}
 }
 
-type ollamaDecoder struct{ tmpl template }
+type ollamaDecoder struct {
+	tmpl     template
+	streamed bool // a line brought generated matter
+}
 
 type ollamaDoc struct {
 	Message struct {
@@ -81,13 +84,16 @@ type ollamaDoc struct {
 // Decode implements Decoder.
 func (d *ollamaDecoder) Decode(f stream.Frame) (Event, error) {
 	if ev, ok := d.tmpl.match(f); ok {
+		d.streamed = true
 		return ev, nil
 	}
 	ev, err := d.decode(f.Data)
 	if done, ev, err := settle(f, ev, err); done {
 		return ev, err
 	}
-	ev.Answer = f.Whole && ev.Done
+	// The end of a stream brings nothing new: all that there is and the end in one line is an answer that is whole.
+	ev.Answer = ev.Done && (f.Whole || ev.Channels != 0 && !d.streamed)
+	d.streamed = d.streamed || ev.Channels != 0
 	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	"goodput_exporter/probe/stream"
 )
@@ -48,7 +49,7 @@ type embeddingsDoc struct {
 func (d embeddingsDecoder) Decode(f stream.Frame) (Event, error) {
 	var doc embeddingsDoc
 	if err := unmarshal(f.Data, &doc); err != nil {
-		return Event{}, syntaxError(f.Data, err)
+		return Event{}, notFinite(f.Data, err)
 	}
 	if doc.Data == nil {
 		return Event{Error: ParseError(f.Data)}, nil
@@ -70,6 +71,17 @@ func (d embeddingsDecoder) Decode(f stream.Frame) (Event, error) {
 	return Event{Answer: true, Done: true, Tokenless: true, Usage: doc.Usage.usage()}, nil
 }
 
+// nonFinite finds the numbers that some servers write, and JSON does not know.
+var nonFinite = regexp.MustCompile(`[\[:,]\s*-?(?:NaN|Infinity)\b`)
+
+// notFinite is syntaxError, but for a document whose numbers are at fault.
+func notFinite(data []byte, err error) error {
+	if nonFinite.Match(data) {
+		return fmt.Errorf("%w: a number is not finite", ErrCheck)
+	}
+	return syntaxError(data, err)
+}
+
 // checkVector returns the dimension of a vector, given as a list or as base64 of little-endian floats.
 func checkVector(v json.RawMessage) (int, error) {
 	var list []*float64
@@ -87,6 +99,9 @@ func checkVector(v json.RawMessage) (int, error) {
 		}
 	default:
 		return 0, fmt.Errorf("is no list of numbers")
+	}
+	if len(list) == 0 {
+		return 0, fmt.Errorf("is empty")
 	}
 	zero := true
 	for _, x := range list {

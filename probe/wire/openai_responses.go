@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"goodput_exporter/probe/stream"
 )
@@ -32,7 +33,7 @@ func (responses) Request(r Request, h http.Header) ([]byte, error) {
 // Decoder implements Protocol.
 func (responses) Decoder(r Request) Decoder {
 	return &responsesDecoder{tmpl: template{memory: r.Memory, shape: &shape{
-		text: "delta", skips: []string{"sequence_number", "obfuscation"},
+		text: "delta", skips: []string{"sequence_number", "item_id", "obfuscation"},
 	}}}
 }
 
@@ -121,12 +122,13 @@ func (d *responsesDecoder) decode(data []byte) (Event, error) {
 	var ev Event
 	switch doc.Type {
 	case "response.completed", "response.incomplete", "response.failed":
-		if doc.Response != nil {
-			doc.Response.end(&ev, data)
+		if doc.Response == nil {
+			doc.Response = &responsesDoc{}
 		}
+		doc.Response.end(&ev, strings.TrimPrefix(doc.Type, "response."))
 		ev.Done = true
 	case "error":
-		ev.Error = ParseError(data)
+		ev.Error = mustError(data)
 	case "response.output_item.added":
 		if doc.Item.Name != "" {
 			ev.Channels |= Tool
@@ -134,6 +136,9 @@ func (d *responsesDecoder) decode(data []byte) (Event, error) {
 	case "":
 		doc.responsesDoc.whole(&ev, data)
 	default:
+		if present(doc.Error) {
+			ev.Error = ParseError(data)
+		}
 		d.delta(doc, &ev)
 	}
 	return ev, nil
@@ -153,38 +158,44 @@ func (*responsesDecoder) delta(doc responsesEvent, ev *Event) {
 	}
 }
 
-// end adds what the terminal event of a stream, or a whole answer, says of the end.
-func (r *responsesDoc) end(ev *Event, data []byte) {
+// end adds what the terminal event of a stream, or a whole answer, says of the end: its status, or what stands for
+// one that is missing.
+func (r *responsesDoc) end(ev *Event, status string) {
 	if u := r.Usage; u != nil && (u.InputTokens != nil || u.OutputTokens != nil) {
 		ev.Usage = &Usage{
 			Input: u.InputTokens, Output: u.OutputTokens,
 			CachedInput: u.InputTokenDetails.CachedTokens, Reasoning: u.OutputTokenDetails.ReasoningTokens,
 		}
 	}
-	ev.Finish = r.Status
+	if r.Status != "" {
+		status = r.Status
+	}
+	ev.Finish = status
 	switch {
-	case r.Status == "failed" || r.Status == "cancelled" || present(r.Error):
-		ev.Error = &Error{Message: clip("status " + r.Status)}
-		if present(r.Error) {
-			ev.Error = ParseError(append(append([]byte(`{"error":`), r.Error...), '}'))
-		}
-	case r.Status == "incomplete":
+	case present(r.Error):
+		ev.Error = ParseError(append(append([]byte(`{"error":`), r.Error...), '}'))
+	case status == "failed" || status == "cancelled":
+		ev.Error = &Error{Message: clip("status " + status)}
+	case status == "incomplete":
 		ev.Finish = r.IncompleteDetails.Reason
 		ev.Limited = ev.Finish == "max_output_tokens" || ev.Finish == "max_tokens"
 		ev.Filtered = ev.Finish == "content_filter"
 	}
 }
 
-// whole adds an answer that is no stream.
+// whole adds an answer that is no stream. One that is still under way is none.
 func (r *responsesDoc) whole(ev *Event, data []byte) {
 	if r.Object != "response" && len(r.Output) == 0 {
 		ev.Error = ParseError(data)
 		return
 	}
+	if r.Status == "queued" || r.Status == "in_progress" {
+		return
+	}
 	for _, item := range r.Output {
 		item.addTo(ev)
 	}
-	r.end(ev, data)
+	r.end(ev, "completed")
 	ev.Answer, ev.Done = true, true
 }
 

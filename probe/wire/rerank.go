@@ -91,7 +91,7 @@ func (d rerankDecoder) Decode(f stream.Frame) (Event, error) {
 		err = unmarshal(f.Data, &doc)
 	}
 	if err != nil {
-		return Event{}, syntaxError(f.Data, err)
+		return Event{}, notFinite(f.Data, err)
 	}
 	if doc.Results == nil {
 		return Event{Error: ParseError(f.Data)}, nil

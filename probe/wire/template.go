@@ -2,10 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -129,47 +129,72 @@ func (s slot) length(data []byte) int {
 	if end < 0 {
 		return -1
 	}
-	for _, c := range data[:end] {
-		if c == '\\' || c < ' ' {
-			return -1
-		}
+	if special(data[:end]) {
+		return -1
 	}
 	return end
+}
+
+// special reports whether a string has an escape, or a control character, which JSON does not allow in it. It looks at
+// eight bytes at a time: strings are most of what a stream has.
+func special(s []byte) bool {
+	if bytes.IndexByte(s, '\\') >= 0 {
+		return true
+	}
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; len(s) >= 8; s = s[8:] {
+		eight := binary.LittleEndian.Uint64(s)
+		if (eight-' '*ones)&^eight&tops != 0 { // some byte is less than a space
+			return true
+		}
+	}
+	for _, c := range s {
+		if c < ' ' {
+			return true
+		}
+	}
+	return false
 }
 
 // numberLength returns the length of the number at the beginning of data, -1 where it is none of JSON's.
 func numberLength(data []byte) int {
 	n := 0
-	digits := func() bool {
-		from := n
-		for n < len(data) && data[n] >= '0' && data[n] <= '9' {
-			n++
-		}
-		return n > from
+	if bytes.HasPrefix(data, []byte("-")) {
+		n++
 	}
-	next := func(of string) bool {
-		if n < len(data) && strings.IndexByte(of, data[n]) >= 0 {
-			n++
-			return true
-		}
-		return false
-	}
-	next("-")
-	switch {
-	case next("0"):
-	case !digits():
+	whole := digits(data[n:])
+	if whole == 0 || whole > 1 && data[n] == '0' {
 		return -1
 	}
-	if next(".") && !digits() {
-		return -1
-	}
-	if next("eE") {
-		next("+-")
-		if !digits() {
+	n += whole
+	if n < len(data) && data[n] == '.' {
+		fraction := digits(data[n+1:])
+		if fraction == 0 {
 			return -1
 		}
+		n += 1 + fraction
+	}
+	if n < len(data) && data[n]|0x20 == 'e' {
+		if n++; n < len(data) && (data[n] == '+' || data[n] == '-') {
+			n++
+		}
+		exponent := digits(data[n:])
+		if exponent == 0 {
+			return -1
+		}
+		n += exponent
 	}
 	return n
+}
+
+// digits returns how many digits data begins with.
+func digits(data []byte) int {
+	for i, c := range data {
+		if c < '0' || c > '9' {
+			return i
+		}
+	}
+	return len(data)
 }
 
 func isNumeric(c byte) bool {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -71,14 +72,13 @@ func (d *tgiDecoder) Decode(f stream.Frame) (Event, error) {
 	if done, ev, err := settle(f, ev, err); done {
 		return ev, err
 	}
-	ev.Answer = f.Whole && ev.Done
 	d.tmpl.learn(f.Data, ev, d.decode)
 	return ev, nil
 }
 
 func (*tgiDecoder) decode(data []byte) (Event, error) {
 	var doc tgiDoc
-	if data[0] == '[' { // a whole answer of older versions
+	if bytes.HasPrefix(data, []byte("[")) { // a whole answer of older versions
 		var list []json.RawMessage
 		if json.Unmarshal(data, &list) == nil && len(list) == 1 {
 			data = list[0]
@@ -98,6 +98,7 @@ func (*tgiDecoder) decode(data []byte) (Event, error) {
 		ev.add(Content, *doc.GeneratedText)
 	}
 	ev.Done = doc.GeneratedText != nil || doc.Details != nil
+	ev.Answer = ev.Done && doc.Token == nil // the last event of a stream has a token
 	if det := doc.Details; det != nil {
 		ev.Finish = det.FinishReason
 		ev.Limited = det.FinishReason == "length"

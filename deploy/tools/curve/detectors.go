@@ -16,7 +16,7 @@ type candidate struct {
 	rules    []sim.Rules
 }
 
-// candidates are the detectors, each as the only alert, and the best one beside the shipped rules too.
+// candidates are the detectors, each as the only alert, and the one that ships beside the other rules too.
 func candidates(objective float64, interval time.Duration) []candidate {
 	budget := 1 - objective
 	alone := func(name string) sim.Rules { return sim.Rules{Name: name, Score: &sim.ScoreAlert{}} }
@@ -26,9 +26,9 @@ func candidates(objective float64, interval time.Duration) []candidate {
 	markov := func() sim.Detector {
 		return sim.NewMarkovCUSUM(budget, []sim.Burst{{Length: 8, Severity: 0.9}}, []float64{0.3, 0.6, 0.95}, 18)
 	}
-	score := func() sim.Detector { return sim.DropScore(objective, interval) }
+	score := func() sim.Detector { return sim.NewDropScore(objective, interval) }
 	return []candidate{
-		{score, []sim.Rules{sim.Shipped(), alone("drop score"), sim.Shipped().WithScore()}},
+		{score, []sim.Rules{sim.Windows(), alone("drop score"), sim.Shipped()}},
 		{bernoulli(12), []sim.Rules{alone("Bernoulli CUSUM, h=12")}},
 		{bernoulli(60), []sim.Rules{alone("Bernoulli CUSUM, h=60")}},
 		{markov, []sim.Rules{alone("Markov CUSUM, one null")}},

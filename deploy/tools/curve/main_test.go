@@ -16,7 +16,7 @@ func TestTheSameSeedPrintsTheSameRows(t *testing.T) {
 	rows := func(seed uint64) string {
 		var out bytes.Buffer
 		setup := sim.Setup{
-			Clock: clock(15 * time.Second), Objective: 0.99, Rules: []sim.Rules{sim.Shipped(), sim.Plain()}, Seed: seed,
+			Clock: clock(15 * time.Second), Objective: 0.99, Rules: []sim.Rules{sim.Windows(), sim.Plain()}, Seed: seed,
 		}
 		size := effort{months: 1, drops: 5, seed: seed}
 		for _, write := range []func(io.Writer, sim.Setup, effort) error{falseAlarms, births, drops} {

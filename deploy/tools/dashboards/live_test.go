@@ -161,7 +161,7 @@ func startPrometheus(t *testing.T, binary, exporter string) prometheusAPI {
 		rules = regexp.MustCompile(`(?m)^(\s+interval: ).*$`).ReplaceAll(rules, []byte("${1}3s"))
 		// The degraded model's alerts are to be there at once: they wait for neither minutes nor filled windows.
 		rules = regexp.MustCompile(`\b(for: )\d+[mh]\b`).ReplaceAll(rules, []byte("${1}1s"))
-		rules = regexp.MustCompile(`(window_fill:ratio_\w+ > )0\.25`).ReplaceAll(rules, []byte("${1}0.001"))
+		rules = regexp.MustCompile(`(window_fill:ratio_\w+ > )0\.25`).ReplaceAll(rules, []byte("${1}0.0001"))
 		rules = []byte(shortSteps.Replace(string(rules)))
 		if err := os.WriteFile(filepath.Join(dir, name), rules, 0o600); err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func states(values ...value) []dashboard.DynamicConfigValue {
 
 // alertNames are the alerts of deploy/rules, each with a section in the runbooks.
 var alertNames = []string{
-	"GoodputTargetDown", "GoodputErrorBudgetBurn", "GoodputErrorBudgetExhausted",
+	"GoodputTargetDown", "GoodputDrop", "GoodputErrorBudgetBurn", "GoodputErrorBudgetExhausted",
 	"GoodputProberStalled", "GoodputExporterDown", "GoodputExporterAbsent", "GoodputConfigReloadFailed",
 	"GoodputProbesSkipped", "GoodputProbeStartDelay", "GoodputUsageMissing",
 }
@@ -101,15 +101,16 @@ func status() cog.Builder[dashboard.Panel] {
 		return fmt.Sprintf(`%d * ALERTS{alertname=%q,alertstate="firing",severity=%q,%s}`, factor, name, severity, repeated)
 	}
 	expr := "max by (scenario) (" + strings.Join([]string{
-		alert(3, "GoodputTargetDown", "critical"),
-		alert(2, "GoodputErrorBudgetBurn", "critical"),
+		alert(4, "GoodputTargetDown", "critical"),
+		alert(3, "GoodputErrorBudgetBurn", "critical"),
+		alert(2, "GoodputDrop", "critical"),
 		alert(1, "GoodputErrorBudgetBurn", "warning"),
 		"0 * (sum by (scenario) (increase(goodput_probes_total{" + repeated + "}[5m])) > 0)",
 	}, " or ") + ")"
-	return stats("Status", "The worst that alerts say now. Down: no good answer. Burning: the error budget goes so fast that somebody is paged; slow burn: faster than it should, for working hours. "+
+	return stats("Status", "The worst that alerts say now. Down: no good answer. Burning: the error budget goes so fast that somebody is paged; dropped: far more attempts are bad than the objective allows, though the budget does not show it yet; slow burn: faster than it should, for working hours. "+
 		"No data: no probe in 5 minutes.", "none", queries{now("{{scenario}}", expr)}).
 		ColorMode(common.BigValueColorModeBackground).TextMode(common.BigValueTextModeValueAndName).
-		Mappings(words(value{"0", "OK", green}, value{"1", "Slow burn", orange}, value{"2", "Burning", red}, value{"3", "Down", "dark-red"})).
+		Mappings(words(value{"0", "OK", green}, value{"1", "Slow burn", orange}, value{"2", "Dropped", red}, value{"3", "Burning", red}, value{"4", "Down", "dark-red"})).
 		Thresholds(steps(green))
 }
 

@@ -29,8 +29,9 @@ func target() page {
 				{6, 4, speed()},
 				{6, 4, lastGood("", "time() - max(goodput_last_good_timestamp_seconds{"+oneSeries+"})")},
 				{6, 4, budgetOfTarget()},
-				{12, 9, attainmentBand()},
-				{12, 9, criteria()},
+				{10, 9, attainmentBand()},
+				{8, 9, criteria()},
+				{6, 9, dropScore()},
 				{8, 8, outcomes()},
 				{8, 8, failures(oneSeries)},
 				{8, 8, requestsOfTarget()},
@@ -133,6 +134,17 @@ func criteria() cog.Builder[dashboard.Panel] {
 		"percentunit", queries{line("{{slo}}", good+" / "+every)}).
 		Max(1).Decimals(1).
 		OverrideByName("goodput", append(colored("text"), property("custom.lineWidth", 3)))
+}
+
+// dropScore draws the score of each prober: none sees the attempts of another.
+func dropScore() cog.Builder[dashboard.Panel] {
+	return timeSeries("Drop score",
+		"Whether goodput has dropped, by a sequential test of good and bad attempts in their order, for each prober. Above 1 it has, and GoodputDrop pages. Bursts of failures leave it low; "+
+			"it falls back when attempts are good again, and begins at 0 after a restart.",
+		"none", queries{line("{{instance}}", "max by (instance) (goodput_drop_score{"+oneSeries+"})")}).
+		Min(0).AxisSoftMax(1.2).Decimals(2).
+		Thresholds(steps(green, step{1, red})).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 }
 
 func outcomes() cog.Builder[dashboard.Panel] {

@@ -3,6 +3,8 @@ package sim
 import (
 	"math"
 	"time"
+
+	"goodput_exporter/collector"
 )
 
 // Detector is a sequential test on the good and bad probes of one series, as a daemon could run it: an alternative to
@@ -40,10 +42,8 @@ func (c *BernoulliCUSUM) Observe(bad bool) {
 // Score implements Detector.
 func (c *BernoulliCUSUM) Score() float64 { return c.sum / c.threshold }
 
-// MarkovCUSUM is Page's test against null models that know bursts: hidden Markov chains with a state in which a probe
-// fails rarely and a state of bursts. A drop must be less likely under each of the nulls than under one of the
-// alternatives, in which probes fail independently: the score is the largest, over the alternatives, of the smallest
-// sum over the nulls.
+// MarkovCUSUM is the test of the exporter's [DropScore] with any null models, alternatives and threshold: what ships was
+// chosen among its variants.
 type MarkovCUSUM struct {
 	nulls     []burstFilter
 	drops     [][2]float64 // log-likelihood of a good and of a bad probe under each alternative
@@ -117,13 +117,18 @@ func (c *MarkovCUSUM) Score() float64 {
 	return best / c.threshold
 }
 
-// DropScore returns the detector that came out best, for an objective given as a share and a probe interval: bursts of
-// 2 minutes or 8 probes, whichever is more, in which nearly all or half of the probes fail are no drop, nor are single
-// bad probes at the rate of the error budget.
-func DropScore(objective float64, interval time.Duration) *MarkovCUSUM {
-	budget := 1 - objective
-	length := max(8, float64(2*time.Minute)/float64(interval))
-	nulls := []Burst{{Length: 1, Severity: 1}, {Length: length, Severity: 0.9}, {Length: length, Severity: 0.5}}
-	drops := []float64{min(max(0.3, 8*budget), 0.6), 0.6, 0.95}
-	return NewMarkovCUSUM(budget, nulls, drops, 18)
+// DropScore is the exporter's own score, as it ships.
+type DropScore struct {
+	score *collector.DropScore
 }
+
+// NewDropScore returns the score for an objective given as a share and a probe interval.
+func NewDropScore(objective float64, interval time.Duration) DropScore {
+	return DropScore{collector.NewDropScore(objective, interval)}
+}
+
+// Observe implements Detector.
+func (d DropScore) Observe(bad bool) { d.score.Observe(!bad) }
+
+// Score implements Detector.
+func (d DropScore) Score() float64 { return d.score.Score() }

@@ -92,7 +92,7 @@ func TestModelFiresWhenPrometheusDoes(t *testing.T) {
 
 // modelFirings returns, by alert, the scrapes at whose evaluation it began or ceased to fire.
 func modelFirings(stream *Stream, objective float64) map[string][]int {
-	e := NewEvaluator(Shipped(), stream, objective)
+	e := NewEvaluator(Windows(), stream, objective)
 	changes := map[string][]int{}
 	was := make([]bool, len(e.Alerts))
 	for at := range stream.Scrapes() {

@@ -49,8 +49,15 @@ const day = 24 * time.Hour
 
 // Shipped returns the rules of deploy/rules. A test holds the two together.
 func Shipped() Rules {
+	r := Windows()
+	r.Name, r.Score = "shipped", &ScoreAlert{}
+	return r
+}
+
+// Windows returns the shipped rules over windows of counters: all but GoodputDrop.
+func Windows() Rules {
 	return Rules{
-		Name: "shipped",
+		Name: "without score",
 		Burns: []BurnAlert{
 			{Name: "14.4x 1h/5m", Factor: 14.4, Long: time.Hour, Short: 5 * time.Minute, For: time.Minute, Page: true},
 			{Name: "6x 6h/30m", Factor: 6, Long: 6 * time.Hour, Short: 30 * time.Minute, For: 5 * time.Minute, Page: true},
@@ -78,13 +85,6 @@ func Plain() Rules {
 			{Name: "1x 3d/6h", Factor: 1, Long: 3 * day, Short: 6 * time.Hour},
 		},
 	}
-}
-
-// WithScore returns the rules with an alert on a detector's gauge beside the others.
-func (r Rules) WithScore() Rules {
-	r.Name += "+score"
-	r.Score = &ScoreAlert{}
-	return r
 }
 
 // Answered returns the rules as they see probes that are answered, but not well enough for the SLO: no target is down.

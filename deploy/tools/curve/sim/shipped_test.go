@@ -27,6 +27,7 @@ func TestModelHasTheNumbersOfTheShippedRules(t *testing.T) {
 	}
 
 	var burns []BurnAlert
+	dropped := false
 	for _, rule := range alerts.Rules {
 		switch rule.Alert {
 		case "GoodputErrorBudgetBurn":
@@ -69,10 +70,22 @@ func TestModelHasTheNumbersOfTheShippedRules(t *testing.T) {
 			if diff := cmp.Diff(windows, ranges(t, rule.Expr)); diff != "" {
 				t.Errorf("GoodputTargetDown: windows (-model +file):\n%s", diff)
 			}
+		case "GoodputDrop":
+			dropped = true
+			if time.Duration(rule.For) != shipped.Score.For {
+				t.Errorf("GoodputDrop has for: %v, the model %v", rule.For, shipped.Score.For)
+			}
+			if diff := cmp.Diff([]float64{1}, literals(t, rule.Expr)); diff != "" {
+				t.Errorf("GoodputDrop: numbers of the expression (-model +file):\n%s", diff)
+			}
 		}
 	}
 	if diff := cmp.Diff(shipped.Burns, burns); diff != "" {
 		t.Errorf("burn alerts (-model +file):\n%s", diff)
+	}
+
+	if !dropped {
+		t.Error("goodput.alerts.yml lacks GoodputDrop")
 	}
 
 	z := shipped.Guard.Z

@@ -96,7 +96,7 @@ func TestKeepFiringForOutlastsTheCondition(t *testing.T) {
 }
 
 func TestSameSeedSameResult(t *testing.T) {
-	setup := Setup{Clock: everyProbe, Objective: 0.99, Rules: []Rules{Shipped(), Plain()}, Seed: 7}
+	setup := Setup{Clock: everyProbe, Objective: 0.99, Rules: []Rules{Windows(), Plain()}, Seed: 7}
 	drop := func(rng *rand.Rand) Failures { return NewIndependent(rng, 0.5) }
 	first := setup.Drop(drop, 8, 2*time.Hour)
 	if diff := cmp.Diff(first, setup.Drop(drop, 8, 2*time.Hour)); diff != "" {
@@ -109,7 +109,7 @@ func TestSameSeedSameResult(t *testing.T) {
 }
 
 func TestTotalOutagePagesWithinFourMinutes(t *testing.T) {
-	setup := Setup{Clock: everyProbe, Objective: 0.95, Rules: []Rules{Shipped()}, Seed: 1}
+	setup := Setup{Clock: everyProbe, Objective: 0.95, Rules: []Rules{Windows()}, Seed: 1}
 	page := setup.Drop(func(rng *rand.Rand) Failures { return NewIndependent(rng, 1) }, 100, time.Hour)[0].Page
 	if worst := page[len(page)-1]; worst > 4*time.Minute {
 		t.Errorf("the slowest of %d pages came after %v", len(page), worst)
@@ -129,9 +129,38 @@ func TestQuantileOfDelaysThatNeverCame(t *testing.T) {
 	}
 }
 
+// The variants that the drop score is held against are of the test that ships: with its parameters they give its scores.
+func TestMarkovCUSUMIsTheTestThatShips(t *testing.T) {
+	for _, objective := range []float64{0.9, 0.95, 0.99, 0.999} {
+		for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
+			budget, length := 1-objective, max(8, float64(2*time.Minute)/float64(interval))
+			variant := NewMarkovCUSUM(budget,
+				[]Burst{{Length: 1, Severity: 1}, {Length: length, Severity: 0.9}, {Length: length, Severity: 0.5}},
+				[]float64{min(max(0.3, 8*budget), 0.6), 0.6, 0.95}, 18)
+			ships := NewDropScore(objective, interval)
+			rng := rand.New(rand.NewPCG(1, 4))
+			highest := 0.0
+			for _, bad := range []float64{budget, 0.5, 0, 1, budget, 0.2, 0.9} {
+				for range 300 {
+					is := rng.Float64() < bad
+					variant.Observe(is)
+					ships.Observe(is)
+					if got, want := variant.Score(), ships.Score(); math.Abs(got-want) > 1e-9 {
+						t.Fatalf("%v every %v: %v, the exporter says %v", objective, interval, got, want)
+					}
+					highest = max(highest, ships.Score())
+				}
+			}
+			if highest <= 1 {
+				t.Errorf("%v every %v: the stream shows no drop", objective, interval)
+			}
+		}
+	}
+}
+
 func TestDropScoreTellsADropFromABurst(t *testing.T) {
 	score := func(objective float64, interval time.Duration, outcomes string, times int) float64 {
-		d := DropScore(objective, interval)
+		d := NewDropScore(objective, interval)
 		for range 500 {
 			d.Observe(false)
 		}
@@ -161,7 +190,7 @@ func TestDropScoreTellsADropFromABurst(t *testing.T) {
 }
 
 func TestDropScoreFallsAfterTheDrop(t *testing.T) {
-	d := DropScore(0.99, 15*time.Second)
+	d := NewDropScore(0.99, 15*time.Second)
 	for range 1000 {
 		d.Observe(true)
 	}
