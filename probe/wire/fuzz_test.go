@@ -31,7 +31,8 @@ func FuzzTGI(f *testing.F)               { fuzzBodies(f, "tgi", "http://llm") }
 
 // Of AWS' event stream the messages are mutated, not the bytes: no mutation would get past the checksums.
 func FuzzBedrockConverse(f *testing.F) { fuzzMessages(f, "bedrock-converse", "http://llm") }
-func FuzzBedrockInvoke(f *testing.F)   { fuzzMessages(f, "anthropic-messages", "http://llm/model/x") }
+
+func FuzzBedrockInvoke(f *testing.F) { fuzzMessages(f, "anthropic-messages", "http://llm/model/x") }
 
 // caseFiles have bodies to begin with.
 var caseFiles = []string{
@@ -218,7 +219,7 @@ func forget(d Decoder) {
 	}
 }
 
-// Each protocol has its fuzz target.
+// A decoder that was made to forget decodes: else the fuzz targets would compare templates with themselves.
 func TestForgetKnowsAllDecoders(t *testing.T) {
 	for _, name := range Names() {
 		d := protocolFor(t, name, "http://llm").Decoder(Request{})

@@ -225,6 +225,11 @@ func start(t *testing.T, ready, binary string, args ...string) *process {
 		<-p.ended
 	})
 	eventually(t, time.Minute, filepath.Base(binary)+" ready", func() bool {
+		select {
+		case <-p.ended:
+			t.Fatalf("%s: %v", filepath.Base(binary), p.cmd.ProcessState)
+		default:
+		}
 		response, err := http.Get(ready)
 		if err != nil {
 			return false
@@ -233,6 +238,19 @@ func start(t *testing.T, ready, binary string, args ...string) *process {
 		return response.StatusCode == http.StatusOK
 	})
 	return p
+}
+
+// stop ends a program as an operator would.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s does not end", p.cmd.Path)
+	}
 }
 
 func freeAddress(t *testing.T) string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -104,7 +105,7 @@ func TestMetricsAndLabelsExist(t *testing.T) {
 				}
 				names++
 				for _, matcher := range s.LabelMatchers {
-					if matcher.Name != labels.MetricName && !slices.Contains(slices.Concat(m.labels, scrapeLabels), matcher.Name) {
+					if matcher.Name != model.MetricNameLabel && !slices.Contains(slices.Concat(m.labels, scrapeLabels), matcher.Name) {
 						t.Errorf("%s has no label %s", name, matcher.Name)
 					}
 				}
@@ -177,7 +178,7 @@ func TestDenominatorsAreNotZero(t *testing.T) {
 func TestRecordingRules(t *testing.T) {
 	form := regexp.MustCompile(`^(slo|target_scenario|model):[a-z_]+:(ratio|rate|increase|ratio_rate|ratio_|wilson_(lower|upper)9[59]_|ratio|estimate_(lower95_|upper95_)?rate)(\d+[mhd])?$`)
 	seen := map[string]bool{}
-	eachRule(t, func(t *testing.T, _ string, group rulefmt.RuleGroup, rule rulefmt.Rule, _ parser.Expr) {
+	eachRule(t, func(t *testing.T, _ string, _ rulefmt.RuleGroup, rule rulefmt.Rule, _ parser.Expr) {
 		if rule.Record == "" {
 			return
 		}
@@ -324,7 +325,7 @@ func TestEveryRuleHasAUnitTest(t *testing.T) {
 
 func nameMatches(s *parser.VectorSelector, name string) bool {
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			return m.Matches(name)
 		}
 	}
