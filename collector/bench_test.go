@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"testing"
@@ -57,7 +58,7 @@ func BenchmarkScrape(b *testing.B) {
 			} {
 				b.Run(format.name, func(b *testing.B) {
 					handler := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
-					request := httptest.NewRequest("GET", "/metrics", nil)
+					request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 					request.Header.Set("Accept", format.accept)
 					request.Header.Set("Accept-Encoding", format.encoding)
 					var size int

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -265,7 +266,7 @@ func TestReload(t *testing.T) {
 
 func TestHandler(t *testing.T) {
 	c := newCatalogueCollector()
-	request := httptest.NewRequest("GET", "/metrics", nil)
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	request.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	request.Header.Set("Accept-Encoding", "gzip")
 	recorder := httptest.NewRecorder()

@@ -65,16 +65,21 @@ func goodResult() *probe.Result {
 	return &probe.Result{
 		Time: sentAt, Outcome: probe.Good,
 		Judgments: []probe.Judgment{
-			{SLO: probe.SLOGoodput, Verdict: probe.Met}, {SLO: probe.SLOAvailability, Verdict: probe.Met},
-			{SLO: config.CriterionTTFT, Verdict: probe.Met}, {SLO: config.CriterionTPOT, Verdict: probe.Met},
-			{SLO: config.CriterionE2E, Verdict: probe.Met}, {SLO: config.CriterionComplete, Verdict: probe.Met},
+			{SLO: probe.SLOGoodput, Verdict: probe.Met},
+			{SLO: probe.SLOAvailability, Verdict: probe.Met},
+			{SLO: config.CriterionTTFT, Verdict: probe.Met},
+			{SLO: config.CriterionTPOT, Verdict: probe.Met},
+			{SLO: config.CriterionE2E, Verdict: probe.Met},
+			{SLO: config.CriterionComplete, Verdict: probe.Met},
 		},
 		TTFT: new(200 * time.Millisecond), FirstAnswer: new(300 * time.Millisecond), E2E: new(2 * time.Second),
 		TPOT: new(25 * time.Millisecond), Stall: new(50 * time.Millisecond),
 		ChunkGaps: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond},
 		Phases: []probe.Phase{
-			{Name: probe.PhaseDNS, Duration: 2 * time.Millisecond}, {Name: probe.PhaseConnect, Duration: 10 * time.Millisecond},
-			{Name: probe.PhaseTLS, Duration: 20 * time.Millisecond}, {Name: probe.PhaseRequest, Duration: time.Millisecond},
+			{Name: probe.PhaseDNS, Duration: 2 * time.Millisecond},
+			{Name: probe.PhaseConnect, Duration: 10 * time.Millisecond},
+			{Name: probe.PhaseTLS, Duration: 20 * time.Millisecond},
+			{Name: probe.PhaseRequest, Duration: time.Millisecond},
 			{Name: probe.PhaseHeaders, Duration: 150 * time.Millisecond},
 		},
 		InputTokens: new(1000), OutputTokens: new(64), CachedInputTokens: new(16), ReasoningTokens: new(8),
@@ -89,9 +94,12 @@ func failedResult(outcome probe.Outcome, reason probe.Reason) *probe.Result {
 	return &probe.Result{
 		Time: sentAt, Outcome: outcome, Reason: reason, E2E: new(500 * time.Millisecond),
 		Judgments: []probe.Judgment{
-			{SLO: probe.SLOGoodput, Verdict: probe.Missed}, {SLO: probe.SLOAvailability, Verdict: probe.Missed},
-			{SLO: config.CriterionTTFT, Verdict: probe.Missed}, {SLO: config.CriterionTPOT, Verdict: probe.Missed},
-			{SLO: config.CriterionE2E, Verdict: probe.Missed}, {SLO: config.CriterionComplete, Verdict: probe.Missed},
+			{SLO: probe.SLOGoodput, Verdict: probe.Missed},
+			{SLO: probe.SLOAvailability, Verdict: probe.Missed},
+			{SLO: config.CriterionTTFT, Verdict: probe.Missed},
+			{SLO: config.CriterionTPOT, Verdict: probe.Missed},
+			{SLO: config.CriterionE2E, Verdict: probe.Missed},
+			{SLO: config.CriterionComplete, Verdict: probe.Missed},
 		},
 	}
 }

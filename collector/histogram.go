@@ -145,7 +145,7 @@ func (h *histogram) classicBuckets() []*dto.Bucket {
 }
 
 func (h *histogram) exemplar(bucket int) *dto.Exemplar {
-	if h.exemplars == nil || h.exemplars[bucket].traceID == "" {
+	if len(h.exemplars) == 0 || h.exemplars[bucket].traceID == "" {
 		return nil
 	}
 	e := h.exemplars[bucket]

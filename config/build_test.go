@@ -19,13 +19,19 @@ func TestFromEnv(t *testing.T) {
 		credential string
 	}{
 		{name: "nothing set", env: map[string]string{"LLM_MODEL": "m"}},
-		{name: "all set", env: map[string]string{"LLM_URL": "https://llm.example.net:8443/v1/chat/completions", "LLM_MODEL": "m", "LLM_API_KEY": "sk-1\n"},
-			ok: true, target: "llm.example.net", credential: "sk-1"},
+		{
+			name: "all set", env: map[string]string{"LLM_URL": "https://llm.example.net:8443/v1/chat/completions", "LLM_MODEL": "m", "LLM_API_KEY": "sk-1\n"},
+			ok: true, target: "llm.example.net", credential: "sk-1",
+		},
 		{name: "without a key", env: map[string]string{"LLM_URL": "http://localhost:8000", "LLM_MODEL": "m"}, ok: true, target: "localhost"},
-		{name: "without a model", env: map[string]string{"LLM_URL": "http://a"},
-			err: "LLM_MODEL: missing: give the name of the model as the endpoint knows it"},
-		{name: "without a scheme", env: map[string]string{"LLM_URL": "llm.example.net/v1", "LLM_MODEL": "m"},
-			err: "LLM_URL: must begin with http:// or https://"},
+		{
+			name: "without a model", env: map[string]string{"LLM_URL": "http://a"},
+			err: "LLM_MODEL: missing: give the name of the model as the endpoint knows it",
+		},
+		{
+			name: "without a scheme", env: map[string]string{"LLM_URL": "llm.example.net/v1", "LLM_MODEL": "m"},
+			err: "LLM_URL: must begin with http:// or https://",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -144,15 +144,15 @@ func absoluteTargets(targets []*targetYAML, dir string) {
 	}
 }
 
-func (t *targetYAML) absolute(dir string) {
-	t.HTTP.SetDirectory(dir)
-	if t.HTTP.OAuth2 != nil { // SetDirectory forgets this one
-		o := t.HTTP.OAuth2
+func (raw *targetYAML) absolute(dir string) {
+	raw.HTTP.SetDirectory(dir)
+	if raw.HTTP.OAuth2 != nil { // SetDirectory forgets this one
+		o := raw.HTTP.OAuth2
 		o.ClientCertificateKeyFile = promconfig.JoinDir(dir, o.ClientCertificateKeyFile)
 	}
-	for i, e := range t.Scenarios {
+	for i, e := range raw.Scenarios {
 		if e == nil {
-			t.Scenarios[i] = &entryYAML{}
+			raw.Scenarios[i] = &entryYAML{}
 			continue
 		}
 		e.absolute(dir)

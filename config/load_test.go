@@ -64,8 +64,10 @@ func TestExampleLoadsWithoutWarnings(t *testing.T) {
 }
 
 func TestLaterLevelsOverride(t *testing.T) {
-	write(t, map[string]string{"c.jsonl": `{"prompt": "from a file"}`, "t/d.jsonl": `{"prompt": "beside the target file"}`,
-		"t/a.yml": "- {name: f, url: 'http://f', model: m, scenarios: [{name: full, prompts_file: d.jsonl}]}\n"})
+	write(t, map[string]string{
+		"c.jsonl": `{"prompt": "from a file"}`, "t/d.jsonl": `{"prompt": "beside the target file"}`,
+		"t/a.yml": "- {name: f, url: 'http://f', model: m, scenarios: [{name: full, prompts_file: d.jsonl}]}\n",
+	})
 	cfg := load(t, `
 global: {interval: 10s, timeout: 10s, jitter: 1s, objective: 0.9}
 scenarios:
@@ -100,8 +102,10 @@ targets:
 	var got []row
 	for _, s := range cfg.Series {
 		sc := s.Scenario
-		got = append(got, row{s.Key(), sc.Interval, sc.Jitter, sc.Timeout, sc.FirstTokenTimeout, sc.MaxTokens, sc.OutputTokens,
-			sc.SLO.Objective, sc.SLO.Criteria, sc.Prompts[0].Text})
+		got = append(got, row{
+			s.Key(), sc.Interval, sc.Jitter, sc.Timeout, sc.FirstTokenTimeout, sc.MaxTokens, sc.OutputTokens,
+			sc.SLO.Objective, sc.SLO.Criteria, sc.Prompts[0].Text,
+		})
 	}
 	sec := time.Second
 	full := []Criterion{{CriterionTTFT, sec, 0.95}, {CriterionE2E, 5 * sec, 0}, {CriterionComplete, 0, 0}}
@@ -248,26 +252,35 @@ func TestWarnings(t *testing.T) {
 		want     []string
 	}{
 		{"objective beyond the rate of probing", "95%", "99.9%", []string{
-			"c.yml:6: scenarios.chat.slo.objective: 99.9% cannot be judged at one probe in 30s: it allows 0.12 bad of the 120 in an hour; use an objective of at most 99.16%, or an interval of at most 3.6s"}},
+			"c.yml:6: scenarios.chat.slo.objective: 99.9% cannot be judged at one probe in 30s: it allows 0.12 bad of the 120 in an hour; use an objective of at most 99.16%, or an interval of at most 3.6s",
+		}},
 		{"criterion's objective beyond the rate of probing", "ttft: 800ms", "ttft: {limit: 800ms, objective: 99.5%}", []string{
-			"c.yml:6: scenarios.chat.slo.ttft.objective: 99.5% cannot be judged at one probe in 30s: it allows 0.6 bad of the 120 in an hour; use an objective of at most 99.16%, or an interval of at most 18s"}},
+			"c.yml:6: scenarios.chat.slo.ttft.objective: 99.5% cannot be judged at one probe in 30s: it allows 0.6 bad of the 120 in an hour; use an objective of at most 99.16%, or an interval of at most 18s",
+		}},
 		{"budget of requests below the schedule", "model: m", "model: m\n    budget: {requests_per_day: 1000}", []string{
-			"c.yml:11: targets[0].budget.requests_per_day: the schedule needs 2880 requests a day, the budget ends after 1000: it suffices for an interval of 1m26.4s"}},
+			"c.yml:11: targets[0].budget.requests_per_day: the schedule needs 2880 requests a day, the budget ends after 1000: it suffices for an interval of 1m26.4s",
+		}},
 		{"budget of tokens below the schedule", "model: m", "model: m\n    budget: {output_tokens_per_day: 92160}", []string{
-			"c.yml:11: targets[0].budget.output_tokens_per_day: answers may need up to 184320 output tokens a day, the budget ends after 92160: it suffices for an interval of 1m"}},
+			"c.yml:11: targets[0].budget.output_tokens_per_day: answers may need up to 184320 output tokens a day, the budget ends after 92160: it suffices for an interval of 1m",
+		}},
 		{"sufficient budget", "model: m", "model: m\n    budget: {requests_per_day: 2880, output_tokens_per_day: 184320}", nil},
 		{"timeout longer than the interval", "timeout: 20s", "timeout: 40s", []string{
-			"c.yml:1: global.timeout: 40s is longer than the interval of 30s: while the endpoint hangs, slots that fall into a running probe are skipped (overlap)"}},
+			"c.yml:1: global.timeout: 40s is longer than the interval of 30s: while the endpoint hangs, slots that fall into a running probe are skipped (overlap)",
+		}},
 		{"the defaults", "global: {interval: 30s, timeout: 20s}", "global: {}", nil},
 		{"limit longer than the interval", "{interval: 30s, timeout: 20s}\nscenarios:\n  chat:", "{}\nscenarios:\n  chat:\n    slo: {objective: 90%, e2e: 20s}\n    prompt: x\n  other:", []string{
 			"c.yml:4: scenarios.chat.slo.e2e: an answer may take 20s and be good, but probes start every 15s: slots that fall into a running probe are skipped; use an interval of 20s or more",
-			"c.yml:6: scenarios.other: no target uses this scenario"}},
+			"c.yml:6: scenarios.other: no target uses this scenario",
+		}},
 		{"plaintext credentials", "model: m", "model: m\n    http: {authorization: {credentials: x}}", []string{
-			"c.yml:11: targets[0].http.authorization.credentials: a secret in plain text: prefer a file or an environment variable (the keys that end in _file, files or _ref)"}},
+			"c.yml:11: targets[0].http.authorization.credentials: a secret in plain text: prefer a file or an environment variable (the keys that end in _file, files or _ref)",
+		}},
 		{"key in the URL", "net/v1", "net/v1?api-key=x", []string{
-			"c.yml:9: targets[0].url: a secret in plain text, in its query: prefer http.authorization or http.http_headers with files"}},
+			"c.yml:9: targets[0].url: a secret in plain text, in its query: prefer http.authorization or http.http_headers with files",
+		}},
 		{"pattern that matches nothing", "targets:", "target_files: [more/*.yml]\ntargets:", []string{
-			"c.yml:7: target_files[0]: no file matches more/*.yml"}},
+			"c.yml:7: target_files[0]: no file matches more/*.yml",
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

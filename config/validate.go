@@ -97,7 +97,7 @@ func (t *Target) check(r report) {
 func checkLabel(name string, r report) {
 	key := "labels." + name
 	switch {
-	case !model.LabelName(name).IsValidLegacy():
+	case !model.LegacyValidation.IsValidLabelName(name):
 		r.errorf(key, "not a label name: it must match [a-zA-Z_][a-zA-Z0-9_]*")
 	case strings.HasPrefix(name, "__"):
 		r.errorf(key, "label names that begin with __ are reserved for Prometheus: choose another")

@@ -65,7 +65,7 @@ func (w *watcher) run(ctx context.Context, settle time.Duration, changed func())
 		case <-ctx.Done():
 			return
 		case <-w.notify.Events:
-		case <-w.notify.Errors: // events were lost
+		case <-w.notify.Errors: //nolint:errcheck // events were lost: that is a reason to look
 		case <-ticker.C:
 		case <-settled:
 			settled = nil

@@ -20,14 +20,20 @@ func TestWatchSeesChanges(t *testing.T) {
 		{"a file is new", nil, []string{"*.yml"}, file("a.yml", "1")},
 		{"a file is removed", file("a.yml", "1"), []string{"a.yml"}, func(dir string) error { return os.Remove(filepath.Join(dir, "a.yml")) }},
 		{"an editor renames over a file", file("a.yml", "1"), []string{"a.yml"}, steps(file("a.yml~", "2"), rename("a.yml~", "a.yml"))},
-		{"Kubernetes swaps a symlink",
+		{
+			"Kubernetes swaps a symlink",
 			steps(file("..1/a.yml", "1"), file("..2/a.yml", "2"), symlink("..1", "..data"), symlink("..data/a.yml", "a.yml")),
-			[]string{"*.yml"}, steps(symlink("..2", "..tmp"), rename("..tmp", "..data"))},
+			[]string{"*.yml"},
+			steps(symlink("..2", "..tmp"), rename("..tmp", "..data")),
+		},
 		{"a symlink's destination is written", steps(file("far/a.yml", "1"), symlink("far/a.yml", "a.yml")), []string{"*.yml"}, file("far/a.yml", "2")},
 		{"the directory is new", nil, []string{"conf/more/*.yml"}, file("conf/more/a.yml", "1")},
 		{"a directory that matches is new", file("conf/x/a.yml", "1"), []string{"conf/*/a.yml"}, file("conf/y/a.yml", "1")},
-		{"the directory is replaced", steps(file("conf/a.yml", "1"), file("new/a.yml", "2")), []string{"conf/*.yml"},
-			steps(rename("conf", "old"), rename("new", "conf"))},
+		{
+			"the directory is replaced", steps(file("conf/a.yml", "1"), file("new/a.yml", "2")),
+			[]string{"conf/*.yml"},
+			steps(rename("conf", "old"), rename("new", "conf")),
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

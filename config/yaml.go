@@ -224,7 +224,7 @@ type entryYAML struct {
 	scenarioYAML `yaml:",inline"`
 }
 
-func (e *entryYAML) setScalar(value string) error {
+func (e *entryYAML) setScalar(value string) error { //nolint:unparam // of the interface
 	e.Name = value
 	return nil
 }

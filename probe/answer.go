@@ -89,8 +89,10 @@ func (a *answer) addUsage(u *wire.Usage) {
 		from *int
 		to   **int
 	}{
-		{u.Input, &a.usage.Input}, {u.Output, &a.usage.Output},
-		{u.CachedInput, &a.usage.CachedInput}, {u.Reasoning, &a.usage.Reasoning},
+		{u.Input, &a.usage.Input},
+		{u.Output, &a.usage.Output},
+		{u.CachedInput, &a.usage.CachedInput},
+		{u.Reasoning, &a.usage.Reasoning},
 	} {
 		if c.from != nil {
 			n := *c.from // which the decoder may use again

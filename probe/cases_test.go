@@ -99,7 +99,7 @@ func caseSeries(t *testing.T, c probetest.Case, p *probetest.Player) *config.Ser
 		}
 	}
 	sc := s.Scenario
-	sc.Stream, sc.MaxTokens = c.Stream, int(c.Limits.MaxTokens)
+	sc.Stream, sc.MaxTokens = c.Stream, c.Limits.MaxTokens
 	sc.Timeout = milliseconds(c.Limits.TotalMS)
 	sc.FirstTokenTimeout = min(milliseconds(c.Limits.FirstTokenMS), sc.Timeout)
 	sc.IdleTimeout = min(milliseconds(c.Limits.IdleMS), sc.Timeout)

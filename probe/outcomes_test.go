@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -429,7 +430,7 @@ func (c *tally) check(t *testing.T, tests int) {
 // The checks of single tests.
 
 func says403(t *testing.T, r *probe.Result) {
-	if r.Error != "Forbidden" || r.StatusCode != 403 {
+	if r.Error != "Forbidden" || r.StatusCode != http.StatusForbidden {
 		t.Errorf("error %q, status %d; want the title of the page, and 403", r.Error, r.StatusCode)
 	}
 }

@@ -178,7 +178,7 @@ func (a *attempt) send() (*http.Response, error) {
 		}
 		next, err := resp.Location()
 		if err != nil || next.Scheme != "http" && next.Scheme != "https" {
-			return resp, nil // a redirect to nowhere is told as a redirect
+			return resp, nil //nolint:nilerr // a redirect to nowhere is told as a redirect
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
 		_ = resp.Body.Close()
@@ -308,7 +308,7 @@ func (a *attempt) ended() *failure {
 // readBody feeds the body to the framer, read by read, and the frames to the answer.
 func (a *attempt) readBody(resp *http.Response) error {
 	body, err := a.plain(resp)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil // encoded, but empty
 	}
 	if err != nil {
@@ -360,7 +360,7 @@ func (a *attempt) frame(f stream.Frame) error {
 	ev, err := a.decoder.Decode(f)
 	if f.Unterminated {
 		if err != nil {
-			return nil // cut: the terminal signal decides
+			return nil //nolint:nilerr // cut: the terminal signal decides
 		}
 		a.flag(FlagUnterminatedEvent)
 	}

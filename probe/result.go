@@ -147,8 +147,14 @@ func (r *Result) Figures() []Figure {
 		name  string
 		value *time.Duration
 	}{
-		{"ttfb", r.TTFB}, {"ttft", r.TTFT}, {"first_answer", r.FirstAnswer}, {"tpot", r.TPOT}, {"stall", r.Stall}, {"e2e", r.E2E},
-		{"retry_after", r.RetryAfter}, {"own_lag", r.OwnLag},
+		{"ttfb", r.TTFB},
+		{"ttft", r.TTFT},
+		{"first_answer", r.FirstAnswer},
+		{"tpot", r.TPOT},
+		{"stall", r.Stall},
+		{"e2e", r.E2E},
+		{"retry_after", r.RetryAfter},
+		{"own_lag", r.OwnLag},
 	} {
 		if f.value != nil {
 			figures = append(figures, Figure{f.name, *f.value})

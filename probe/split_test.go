@@ -186,7 +186,7 @@ func readBody(t *testing.T, c probetest.Case, pieces ...[]byte) verdictOf {
 		head.Add(h[0], h[1])
 	}
 	body := reads(slices.Clone(pieces))
-	f := a.read(&http.Response{StatusCode: 200, Header: head, Body: &body})
+	f := a.read(&http.Response{StatusCode: http.StatusOK, Header: head, Body: &body})
 	a.conclude(f)
 	r := a.result
 	// What a body shows of when it came is of its reads.

@@ -35,7 +35,8 @@ func TestGoals(t *testing.T) {
 	measured := func(name string, part interface {
 		goals() []goal
 		print(io.Writer)
-	}) {
+	},
+	) {
 		goals = append(goals, part.goals()...)
 		fmt.Fprintf(table, "\n%s\n", name)
 		part.print(table)

@@ -231,7 +231,7 @@ func TestReadErrors(t *testing.T) {
 				if n != 0 || !errors.Is(err, tc.want) {
 					t.Errorf("read %d bytes, error %v; want %v", n, err, tc.want)
 				}
-				if tc.want == os.ErrDeadlineExceeded {
+				if errors.Is(tc.want, os.ErrDeadlineExceeded) {
 					var timeout net.Error
 					if !errors.As(err, &timeout) || !timeout.Timeout() {
 						t.Errorf("%v does not say that it is a timeout", err)

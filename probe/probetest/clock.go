@@ -10,7 +10,8 @@ import (
 var machineClock = sync.OnceValue(func() (base struct {
 	at    time.Time
 	nanos int64
-}) {
+},
+) {
 	best := time.Hour
 	for range 20 { // one of them is not interrupted between the readings
 		before := time.Now()

@@ -41,8 +41,10 @@ func TestCompare(t *testing.T) {
 		{"also compares what is printed", "{outcome: good, also: {status_code: 200, e2e_seconds: 0.3, text: b, unheard_of: 1}}", good, nil},
 		{"also differs", "{outcome: good, also: {status_code: 500, e2e_seconds: 0.2, text: z, finish_reason: null}}", good, []string{"e2e_seconds", "finish_reason", "status_code", "text"}},
 		{"what the server saw", "{outcome: good, requests_seen: 1, connections_seen: 1, methods_seen: [POST], request_headers: {x-a: b}, request_headers_absent: [x-b], closed_by_ms: 1300}", good, nil},
-		{"what it should not have seen", "{outcome: good, requests_seen: 2, connections_seen: 2, methods_seen: [GET], request_headers: {x-a: c}, request_headers_absent: [x-a], closed_by_ms: 1100}", good,
-			[]string{"requests seen", "connections seen", "methods seen", `header x-a: got "b"`, "it has the header x-a", "the client closed"}},
+		{
+			"what it should not have seen", "{outcome: good, requests_seen: 2, connections_seen: 2, methods_seen: [GET], request_headers: {x-a: c}, request_headers_absent: [x-a], closed_by_ms: 1100}", good,
+			[]string{"requests seen", "connections seen", "methods seen", `header x-a: got "b"`, "it has the header x-a", "the client closed"},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -135,7 +135,7 @@ func (s *http2Session) handle(ctx context.Context, frame http2.Frame) (*http2Str
 func (s *http2Session) open(ctx context.Context, f *http2.MetaHeadersFrame) *http2Stream {
 	header := http.Header{}
 	for _, field := range f.RegularFields() {
-		header.Add(http.CanonicalHeaderKey(field.Name), field.Value)
+		header.Add(field.Name, field.Value)
 	}
 	stream := &http2Stream{session: s, id: f.StreamID, request: Request{
 		Proto: "HTTP/2.0", Method: f.PseudoValue("method"), Path: f.PseudoValue("path"), Header: header,

@@ -206,7 +206,7 @@ script:
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 	seen := p.Seen()
-	if r := seen.Requests[0]; string(r.Body) != "abcde" || r.Method != "POST" || r.Path != "/v1/x" || r.Header.Get("X-A") != "b" {
+	if r := seen.Requests[0]; string(r.Body) != "abcde" || r.Method != http.MethodPost || r.Path != "/v1/x" || r.Header.Get("X-A") != "b" {
 		t.Errorf("seen: %+v", r)
 	}
 }
@@ -285,12 +285,16 @@ func TestPlayerHTTP2(t *testing.T) {
 		{"reset", head + "\t- {at_ms: 10, do: \"h2_rst:INTERNAL_ERROR\"}", "one", func(err error) bool {
 			return err != nil && strings.Contains(err.Error(), http2.ErrCodeInternal.String())
 		}},
-		{"goaway that covers the request", head + "\t- {at_ms: 5, do: h2_goaway}\n\t- {at_ms: 9, write: two}\n\t- {at_ms: 10, do: end}", "onetwo",
-			func(err error) bool { return err == nil }},
+		{
+			"goaway that covers the request", head + "\t- {at_ms: 5, do: h2_goaway}\n\t- {at_ms: 9, write: two}\n\t- {at_ms: 10, do: end}", "onetwo",
+			func(err error) bool { return err == nil },
+		},
 		{"fin", head + "\t- {at_ms: 10, do: fin}", "one", func(err error) bool { return err != nil }},
 		{"rst", head + "\t- {at_ms: 30, do: rst}", "one", func(err error) bool { return err != nil }},
-		{"a write over the window", "http: {version: \"2\"}\nscript:\n\t- {at_ms: 0, write_parts: [{repeat: z, times: 6291456}]}\n\t- {at_ms: 0, do: end}", big,
-			func(err error) bool { return err == nil }},
+		{
+			"a write over the window", "http: {version: \"2\"}\nscript:\n\t- {at_ms: 0, write_parts: [{repeat: z, times: 6291456}]}\n\t- {at_ms: 0, do: end}", big,
+			func(err error) bool { return err == nil },
+		},
 	}
 	for _, tc := range tests {
 		for _, tls := range []bool{true, false} {

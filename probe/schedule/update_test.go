@@ -59,7 +59,8 @@ func TestUpdateCancelsAndWaitsForProbesThatAreGone(t *testing.T) {
 				var ended atomic.Bool
 				stays := newRecorder()
 				other := stays.task("other", interval, 59*time.Second)
-				stop := run(t, s, other, &Task{Key: "a", Interval: interval,
+				stop := run(t, s, other, &Task{
+					Key: "a", Interval: interval,
 					Run: func(ctx context.Context, _ Slot) int {
 						<-ctx.Done()
 						cause = context.Cause(ctx)

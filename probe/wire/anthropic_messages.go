@@ -194,7 +194,7 @@ func decodeChunk(data []byte) (ev Event, err error) {
 	if err := unmarshal(data, &chunk); err != nil {
 		return Event{}, syntaxError(data, err)
 	}
-	ev.add(Content, chunk.Bytes)
+	ev.addText(chunk.Bytes)
 	return ev, nil
 }
 
@@ -240,7 +240,7 @@ func (*anthropicDecoder) decode(data []byte) (Event, error) {
 }
 
 func (b anthropicBlock) addTo(ev *Event) {
-	ev.add(Content, b.Text)
+	ev.addText(b.Text)
 	if b.Thinking != "" {
 		ev.Channels |= Reasoning
 	}

@@ -151,7 +151,7 @@ func (*converseDecoder) decode(data []byte) (Event, error) {
 }
 
 func (b converseBlock) addTo(ev *Event) {
-	ev.add(Content, b.Text)
+	ev.addText(b.Text)
 	if present(b.ToolUse) {
 		ev.Channels |= Tool
 	}

@@ -129,7 +129,7 @@ func (m cohereMessage) addTo(ev *Event) {
 		_ = unmarshal(m.Content, &blocks)
 	}
 	for _, b := range blocks {
-		ev.add(Content, b.Text)
+		ev.addText(b.Text)
 		if b.Thinking != "" {
 			ev.Channels |= Reasoning
 		}

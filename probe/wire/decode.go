@@ -12,9 +12,9 @@ import (
 func settle(f stream.Frame, ev Event, err error) (settled bool, _ Event, _ error) {
 	switch {
 	case f.Event == "error" && present(f.Data) && (err != nil || ev.Error == nil):
-		return true, Event{Error: &Error{Message: clip(string(f.Data))}}, nil
+		return true, Event{Error: &Error{Message: clip(string(f.Data))}}, nil //nolint:nilerr // it is told as it stands
 	case f.Unframed && err != nil:
-		return true, Event{}, nil // noise between events; the terminal signal decides
+		return true, Event{}, nil //nolint:nilerr // noise between events; the terminal signal decides
 	case f.Unframed:
 		return true, Event{Error: ev.Error}, nil
 	}

@@ -185,7 +185,7 @@ func (p geminiPart) addTo(ev *Event) {
 	case p.Thought && p.Text != "":
 		ev.Channels |= Reasoning
 	default:
-		ev.add(Content, p.Text)
+		ev.addText(p.Text)
 	}
 }
 

@@ -104,7 +104,7 @@ func (*ollamaDecoder) decode(data []byte) (Event, error) {
 		return Event{}, syntaxError(data, err)
 	}
 	var ev Event
-	ev.add(Content, doc.Message.Content+doc.Response)
+	ev.addText(doc.Message.Content + doc.Response)
 	if doc.Message.Thinking != "" || doc.Thinking != "" {
 		ev.Channels |= Reasoning
 	}

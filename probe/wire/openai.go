@@ -212,7 +212,7 @@ func (d *openAIDecoder) add(c *openAIChoice, ev *Event) {
 		}
 	}
 	if c.Text != "" {
-		ev.add(Content, c.Text)
+		ev.addText(c.Text)
 	}
 	if c.Delta != nil {
 		c.Delta.addTo(ev)
@@ -269,7 +269,7 @@ func (m *openAIMessage) addTo(ev *Event) {
 	}
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
-		ev.add(Content, text)
+		ev.addText(text)
 		return
 	}
 	addParts(m.Content, ev)
@@ -295,7 +295,7 @@ func addParts(list json.RawMessage, ev *Event) {
 	for _, p := range parts {
 		switch p.Type {
 		case "text", "output_text":
-			ev.add(Content, p.Text)
+			ev.addText(p.Text)
 		case "thinking", "reasoning":
 			if present(p.Thinking) || p.Text != "" {
 				ev.Channels |= Reasoning
@@ -308,12 +308,12 @@ func addParts(list json.RawMessage, ev *Event) {
 	}
 }
 
-// add adds generated matter. An empty text is none.
-func (e *Event) add(c Channel, text string) {
+// addText adds visible text. An empty one is none.
+func (e *Event) addText(text string) {
 	if text == "" {
 		return
 	}
-	e.Channels |= c
+	e.Channels |= Content
 	e.Text = append(e.Text, text...)
 }
 

@@ -152,7 +152,7 @@ func (*responsesDecoder) delta(doc responsesEvent, ev *Event) {
 		return
 	}
 	if channel == Content {
-		ev.add(Content, text)
+		ev.addText(text)
 	} else {
 		ev.Channels |= channel
 	}
@@ -215,7 +215,7 @@ func (i responsesItem) addTo(ev *Event) {
 		case c.Refusal != "":
 			ev.Channels |= Refusal
 		default:
-			ev.add(Content, c.Text)
+			ev.addText(c.Text)
 		}
 	}
 }

@@ -93,9 +93,9 @@ func (*tgiDecoder) decode(data []byte) (Event, error) {
 	}
 	// The end-of-text token is generated too, but nobody sees it.
 	if t := doc.Token; t != nil && !t.Special {
-		ev.add(Content, t.Text)
+		ev.addText(t.Text)
 	} else if t == nil && doc.GeneratedText != nil {
-		ev.add(Content, *doc.GeneratedText)
+		ev.addText(*doc.GeneratedText)
 	}
 	ev.Done = doc.GeneratedText != nil || doc.Details != nil
 	ev.Answer = ev.Done && doc.Token == nil // the last event of a stream has a token
