@@ -28,8 +28,9 @@ type Config struct {
 	Files      []string  // every file that was read, absolute: the configuration, target files, prompts
 	// TargetGlobs are the target_files patterns, absolute, for Watch.
 	TargetGlobs []string
-	loaded      []byte   // digest of what they held when they were read
-	Warnings    []string // what is valid but will not work well
+	loaded      []byte        // digest of what they held when they were read
+	Warnings    []string      // what is valid but will not work well
+	Maintenance []Maintenance // when not to probe, in the order of the file; their names are unique
 }
 
 // Series is one target × one scenario: the unit that is scheduled, measured and labelled. Everything is
@@ -93,7 +94,7 @@ type Scenario struct {
 	Synthetic    *Synthetic // prompts of stated lengths, made up
 	Stream       bool
 	MaxTokens    int  // a ceiling that a normal answer does not touch; 0 is none
-	OutputTokens int  // a pinned length; 0 is none. At most one of the two is set
+	OutputTokens int  // a pinned length; 0 is none. At most one of the two and Synthetic.OutputTokens is set
 	KeepCache    bool // no nonce: the endpoint's prefix cache may answer
 	RequireText  bool // a success must have visible text
 	Check        Check
@@ -121,12 +122,31 @@ type Message struct {
 
 // Synthetic describes made-up prompts: lengths in tokens, lognormal through the two quantiles.
 type Synthetic struct {
-	InputTokens Quantiles
+	InputTokens  Quantiles  // of each message of the user; the shared prefix is a part of the first
+	OutputTokens *Quantiles // of the answers, drawn and pinned for each prompt; nil: the scenario says
+
+	SharedPrefixTokens int // length of the text that prompts begin with, before their nonces; 0 is none
+	Prefixes           int // how many such texts there are; each prompt draws one. 0 is 1
+
+	Turns int // messages of the user in a conversation; 0 and 1 are single prompts
 }
 
 // Quantiles of a length in tokens. P95 equal to P50 is a fixed length.
 type Quantiles struct {
 	P50, P95 int
+}
+
+// Longest is the bound of a length in tokens that is drawn by the quantiles: the lognormal itself has none.
+func (q Quantiles) Longest() int {
+	if q.P95 == q.P50 {
+		return q.P95
+	}
+	return 4 * q.P95
+}
+
+// PinsLength reports whether answers have a pinned length, be it one or drawn.
+func (s *Scenario) PinsLength() bool {
+	return s.OutputTokens > 0 || s.Synthetic != nil && s.Synthetic.OutputTokens != nil
 }
 
 // SLO is what a user may expect, and how often.

@@ -395,7 +395,7 @@ func TestLoadOfMissingAndEmptyFiles(t *testing.T) {
 	tests := []struct{ file, want string }{
 		{"no.yml", "no.yml: cannot read the file: no such file or directory"},
 		{"empty.yml", "empty.yml: the file is empty: list targets"},
-		{"list.yml", "list.yml:1: must be a mapping with the keys global, scenarios, target_files, targets, not a list"},
+		{"list.yml", "list.yml:1: must be a mapping with the keys global, maintenance, scenarios, target_files, targets, not a list"},
 	}
 	for _, tt := range tests {
 		_, err := Load(tt.file)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +36,7 @@ func Load(path string) (*Config, error) {
 			l.checkUnused(name)
 		}
 	}
+	l.addMaintenance()
 	if len(l.cfg.Targets) == 0 && len(l.errors) == 0 {
 		l.add(Error{File: path, Line: src.lines["targets"], Key: "targets", Err: errors.New("no targets: list at least one with name, url and model")})
 	}
@@ -48,6 +50,7 @@ type loader struct {
 	file    fileYAML
 	prompts map[string][]Prompt // by file; nil for a file with errors
 	used    map[string]bool     // scenarios that a target names
+	unread  bool                // a target file could not be read: not all targets are known
 }
 
 // read parses one file. It returns nil when there is nothing to decode, and has then reported why.
@@ -108,6 +111,7 @@ func (l *loader) targetFiles(dir string) []string {
 func (l *loader) loadTargets(file string) {
 	root, src := l.read(file)
 	if root == nil {
+		l.unread = true
 		return
 	}
 	var f targetFileYAML
@@ -132,6 +136,11 @@ func (f *fileYAML) absolute(dir string) {
 		s.absolute(dir)
 	}
 	absoluteTargets(f.Targets, dir)
+	for i, m := range f.Maintenance {
+		if m == nil {
+			f.Maintenance[i] = &maintenanceYAML{}
+		}
+	}
 }
 
 func absoluteTargets(targets []*targetYAML, dir string) {
@@ -216,15 +225,20 @@ func (l *loader) addEntry(t *Target, target *targetYAML, entry *entryYAML, targe
 	case entry.Name == builtinName:
 		base, home = builtin(), targetAt
 	default:
-		known := slices.AppendSeq([]string{builtinName}, maps.Keys(l.file.Scenarios))
-		slices.Sort(known)
-		entryReport.errorf("", "unknown scenario %q; %s", entry.Name, didYouMean(entry.Name, slices.Compact(known)))
+		entryReport.errorf("", "unknown scenario %q; %s", entry.Name, didYouMean(entry.Name, l.knownScenarios()))
 		return
 	}
 	r := report{&l.problems, locator(home, entryAt, targetAt, scenarioAt, place{l.main, "global"})}
 	merged := scenarioYAML{timingYAML: target.timingYAML}.over(*base)
 	s := l.resolve(entry.Name, entry.scenarioYAML.over(merged), r)
 	l.addSeries(&Series{Target: t, Scenario: s}, r, entryReport)
+}
+
+// knownScenarios returns the names of all scenarios that there are, sorted.
+func (l *loader) knownScenarios() []string {
+	known := slices.AppendSeq([]string{builtinName}, maps.Keys(l.file.Scenarios))
+	slices.Sort(known)
+	return slices.Compact(known)
 }
 
 // checkUnused validates a scenario that no target names, so that its errors show before one does.
@@ -267,7 +281,7 @@ func (l *loader) resolve(name string, raw scenarioYAML, r report) *Scenario {
 		r.errorf("cache", "must be keep (the endpoint's prefix cache may answer) or bust (every prompt begins with a new nonce)")
 	}
 	if raw.SLO != nil {
-		s.SLO = raw.SLO.slo(l.file.Global.Objective, s.OutputTokens > 0)
+		s.SLO = raw.SLO.slo(l.file.Global.Objective, s.PinsLength())
 	}
 	return s
 }
@@ -281,15 +295,19 @@ func positive(v *int, key string, r report) int {
 }
 
 func (raw *syntheticYAML) synthetic() *Synthetic {
-	q := raw.InputTokens
-	if q == nil {
-		return &Synthetic{}
+	s := &Synthetic{SharedPrefixTokens: raw.SharedPrefixTokens, Prefixes: raw.Prefixes, Turns: raw.Turns}
+	if raw.InputTokens != nil {
+		s.InputTokens = raw.InputTokens.quantiles()
 	}
-	p95 := q.P95
-	if p95 == nil {
-		p95 = q.P50
+	if raw.OutputTokens != nil {
+		q := raw.OutputTokens.quantiles()
+		s.OutputTokens = &q
 	}
-	return &Synthetic{InputTokens: Quantiles{P50: value(q.P50), P95: value(p95)}}
+	return s
+}
+
+func (q *quantilesYAML) quantiles() Quantiles {
+	return Quantiles{P50: value(q.P50), P95: value(cmp.Or(q.P95, q.P50))}
 }
 
 // promptsOf returns the prompts of a scenario, with its expect where a prompt has none.

@@ -20,11 +20,12 @@ const masked = "<secret>"
 const maskedInURL = "xxxxx"
 
 // Masked returns the effective configuration as YAML for people: each target with its series, everything resolved, in
-// the order of the files. Secrets are masked, wherever they stand: credentials, header values, passwords of proxies,
+// the order of the files, and the windows of maintenance. Secrets are masked, wherever they stand: credentials, header values, passwords of proxies,
 // query values of URLs, and values in request bodies whose names speak of secrets.
 func (c *Config) Masked() ([]byte, error) {
 	var out struct {
-		Targets []targetView `yaml:"targets"`
+		Targets     []targetView      `yaml:"targets"`
+		Maintenance []maintenanceView `yaml:"maintenance,omitempty"`
 	}
 	for _, t := range c.Targets {
 		view := viewTarget(t)
@@ -34,6 +35,9 @@ func (c *Config) Masked() ([]byte, error) {
 			}
 		}
 		out.Targets = append(out.Targets, view)
+	}
+	for i := range c.Maintenance {
+		out.Maintenance = append(out.Maintenance, viewMaintenance(&c.Maintenance[i]))
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -74,7 +78,7 @@ type scenarioView struct {
 	FirstTokenTimeout string         `yaml:"first_token_timeout,omitempty"`
 	IdleTimeout       string         `yaml:"idle_timeout,omitempty"`
 	Prompts           *promptsView   `yaml:"prompts,omitempty"`
-	Synthetic         map[string]any `yaml:"synthetic,omitempty"`
+	Synthetic         *syntheticView `yaml:"synthetic,omitempty"`
 	Stream            bool           `yaml:"stream"`
 	MaxTokens         int            `yaml:"max_tokens,omitempty"`
 	OutputTokens      int            `yaml:"output_tokens,omitempty"`
@@ -84,6 +88,19 @@ type scenarioView struct {
 	Check             checkView      `yaml:"check,omitempty"`
 	ExtraBody         map[string]any `yaml:"extra_body,omitempty"`
 	SLO               yaml.Node      `yaml:"slo,omitempty"`
+}
+
+type syntheticView struct {
+	InputTokens        quantilesView  `yaml:"input_tokens"`
+	OutputTokens       *quantilesView `yaml:"output_tokens,omitempty"`
+	SharedPrefixTokens int            `yaml:"shared_prefix_tokens,omitempty"`
+	Prefixes           int            `yaml:"prefixes,omitempty"`
+	Turns              int            `yaml:"turns,omitempty"`
+}
+
+type quantilesView struct {
+	P50 int `yaml:"p50"`
+	P95 int `yaml:"p95"`
 }
 
 // promptsView shows how many prompts there are, and how the first begins.
@@ -123,7 +140,10 @@ func viewScenario(s *Scenario) scenarioView {
 		v.Prompts = &promptsView{len(s.Prompts), beginning(s.Prompts[0])}
 	}
 	if s.Synthetic != nil {
-		v.Synthetic = map[string]any{"input_tokens": map[string]int{"p50": s.Synthetic.InputTokens.P50, "p95": s.Synthetic.InputTokens.P95}}
+		v.Synthetic = &syntheticView{
+			InputTokens: quantilesView(s.Synthetic.InputTokens), OutputTokens: (*quantilesView)(s.Synthetic.OutputTokens),
+			SharedPrefixTokens: s.Synthetic.SharedPrefixTokens, Prefixes: s.Synthetic.Prefixes, Turns: s.Synthetic.Turns,
+		}
 	}
 	return v
 }

@@ -23,6 +23,16 @@ type promptJSON struct {
 
 var promptKeys = []string{"prompt", "messages", "max_tokens", "weight", "expect"}
 
+// ReadPrompts reads a prompts file that no configuration names. Its error is Errors where lines are wrong.
+func ReadPrompts(file string) ([]Prompt, error) {
+	var p problems
+	prompts, err := readPrompts(file, &p)
+	if err == nil && len(p.errors) > 0 {
+		err = p.errors
+	}
+	return prompts, err
+}
+
 // readPrompts reads a prompts file: one JSON object a line, blank lines between them allowed. It reports what is
 // wrong with the lines themselves; the error is for the key that names the file.
 func readPrompts(file string, p *problems) ([]Prompt, error) {

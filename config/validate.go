@@ -167,10 +167,50 @@ func (s *Scenario) checkPrompts(r report) {
 		}
 	}
 	if s.Synthetic != nil {
-		q := s.Synthetic.InputTokens
-		if q.P50 < 1 || q.P95 < q.P50 {
-			r.errorf("synthetic.input_tokens", "must have a p50 of at least 1 and a p95 of at least the p50, such as {p50: 3000, p95: 6000}")
+		s.checkSynthetic(r)
+	}
+}
+
+// maxLength bounds lengths in tokens, far above what any model takes: a digit too many is no prompt of gigabytes.
+const maxLength = 10_000_000
+
+func (s *Scenario) checkSynthetic(r report) {
+	syn := s.Synthetic
+	syn.InputTokens.check("synthetic.input_tokens", r)
+	if syn.OutputTokens != nil {
+		syn.OutputTokens.check("synthetic.output_tokens", r)
+		switch {
+		case s.OutputTokens > 0:
+			r.errorf("synthetic.output_tokens", "contradicts output_tokens: both pin the length, one for all answers, one drawn for each; remove one")
+		case s.MaxTokens > 0:
+			r.errorf("synthetic.output_tokens", "contradicts max_tokens: max_tokens is a ceiling, synthetic.output_tokens pins the length; remove one")
 		}
+	}
+	switch {
+	case syn.SharedPrefixTokens < 0:
+		r.errorf("synthetic.shared_prefix_tokens", "must not be negative; leave it out for prompts that share nothing")
+	case syn.SharedPrefixTokens > 0 && syn.SharedPrefixTokens >= syn.InputTokens.P95:
+		r.errorf("synthetic.shared_prefix_tokens", "must be less than the p95 of input_tokens: the prefix is a part of the prompt")
+	case syn.SharedPrefixTokens > 0 && s.KeepCache:
+		r.errorf("synthetic.shared_prefix_tokens", "contradicts cache: keep, where prompts share everything: remove one")
+	}
+	switch {
+	case syn.Prefixes < 0:
+		r.errorf("synthetic.prefixes", "must not be negative; leave it out for one prefix")
+	case syn.Prefixes > 0 && syn.SharedPrefixTokens == 0:
+		r.errorf("synthetic.prefixes", "prefixes of what length? Give synthetic.shared_prefix_tokens too")
+	}
+	if syn.Turns < 0 {
+		r.errorf("synthetic.turns", "must not be negative; leave it out for single prompts")
+	}
+}
+
+func (q Quantiles) check(key string, r report) {
+	switch {
+	case q.P50 < 1 || q.P95 < q.P50:
+		r.errorf(key, "must have a p50 of at least 1 and a p95 of at least the p50, such as {p50: 3000, p95: 6000}")
+	case q.P95 > maxLength:
+		r.errorf(key, "must have a p95 of at most %d tokens", maxLength)
 	}
 }
 

@@ -17,6 +17,9 @@ func warnSeries(s *Scenario, r report) {
 				span(c.Limit), span(s.Interval), span(c.Limit))
 		}
 	}
+	if s.Synthetic != nil && s.Synthetic.Turns > 1 {
+		r.warnf("synthetic.turns", "the daemon asks only the first turn of %d; goodputctl bench holds the whole conversation", s.Synthetic.Turns)
+	}
 	// The defaults themselves overlap while an endpoint hangs; only a choice deserves a warning.
 	chosen := s.Timeout != DefaultTimeout || s.Interval != DefaultInterval
 	if chosen && s.Timeout > s.Interval {
@@ -74,6 +77,9 @@ func warnBudget(t *Target, all []*Series, r report) {
 
 // LongestAnswer is the bound of an answer in tokens, 0 where there is none.
 func (s *Scenario) LongestAnswer() int {
+	if s.Synthetic != nil && s.Synthetic.OutputTokens != nil {
+		return s.Synthetic.OutputTokens.Longest()
+	}
 	if s.OutputTokens > 0 {
 		return s.OutputTokens
 	}

@@ -21,6 +21,7 @@ type fileYAML struct {
 	Scenarios   map[string]*scenarioYAML `yaml:"scenarios"`
 	Targets     []*targetYAML            `yaml:"targets"`
 	TargetFiles []string                 `yaml:"target_files"`
+	Maintenance []*maintenanceYAML       `yaml:"maintenance"`
 }
 
 // targetFileYAML is a file that target_files names; it may also be the bare list.
@@ -81,7 +82,11 @@ type lengthYAML struct {
 }
 
 type syntheticYAML struct {
-	InputTokens *quantilesYAML `yaml:"input_tokens"`
+	InputTokens        *quantilesYAML `yaml:"input_tokens"`
+	OutputTokens       *quantilesYAML `yaml:"output_tokens"`
+	SharedPrefixTokens int            `yaml:"shared_prefix_tokens"`
+	Prefixes           int            `yaml:"prefixes"`
+	Turns              int            `yaml:"turns"`
 }
 
 // over returns the scenario with what it leaves open taken from base.
@@ -293,6 +298,13 @@ func (r *ratio) setScalar(value string) error {
 }
 
 func (r *ratio) form() string { return "a ratio such as 99% or 0.99" }
+
+// ParseRatio reads a share in (0, 1) as the configuration writes it: 99% or 0.99.
+func ParseRatio(text string) (float64, error) {
+	var r ratio
+	err := r.setScalar(text)
+	return float64(r), err
+}
 
 // checkRatio refuses objectives that no number of probes can meet or miss.
 func checkRatio(v float64) error {
