@@ -164,10 +164,11 @@ func isH2Reset(err error) bool {
 
 func isGoAway(err error) bool { return strings.Contains(err.Error(), "GOAWAY") }
 
-// isEncoding tells a body that is not encoded as its head says.
+// isEncoding tells a body that is not encoded as its head says, or as nobody asked for.
 func isEncoding(err error) bool {
 	var corrupt flate.CorruptInputError
-	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
+	var compressed errCompressed
+	return errors.As(err, &compressed) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
 }
 
 // isStale reports whether err is what a kept-alive connection gives that was closed before a response byte.
@@ -230,11 +231,8 @@ func h2Reason(code http2.ErrCode) Reason {
 }
 
 // ofStatus classifies what a server says by a status other than 2xx, or by an error in the body that means one.
-// told is what the body says; nil is nothing.
-func ofStatus(status int, told *wire.Error) *failure {
-	if told == nil {
-		told = &wire.Error{}
-	}
+func ofStatus(told *wire.Error) *failure {
+	status := told.Status
 	err := errors.New(told.Message)
 	if told.Message == "" {
 		err = fmt.Errorf("%d %s", status, http.StatusText(status))
@@ -272,11 +270,11 @@ func clientReason(status int) Reason {
 
 // ofError classifies an error inside a body that came with status 200: as its own status would have been.
 func ofError(e *wire.Error) *failure {
-	status := e.Status
-	if status == 0 {
-		status = http.StatusInternalServerError
+	told := *e
+	if told.Status == 0 {
+		told.Status = http.StatusInternalServerError
 	}
-	f := ofStatus(status, e)
+	f := ofStatus(&told)
 	f.inBand = true
 	return f
 }

@@ -87,19 +87,24 @@ func (a *attempt) flagSuccess() {
 
 // scrub keeps the credentials that were sent out of everything that a server may have echoed.
 func (a *attempt) scrub() {
+	r := a.result
+	for _, secret := range a.secrets() {
+		for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
+			*s = redact(*s, secret)
+		}
+	}
+}
+
+// secrets returns the credentials that were sent.
+func (a *attempt) secrets() []string {
 	if a.exchange == nil {
-		return
+		return nil
 	}
 	secrets := secretsOfQuery(a.target.URL)
 	for _, header := range a.exchange.Secrets() {
 		secrets = append(secrets, secretsOf(header)...)
 	}
-	r := a.result
-	for _, secret := range secrets {
-		for _, s := range []*string{&r.Error, &r.Text, &r.FinishReason, &r.RequestID} {
-			*s = redact(*s, secret)
-		}
-	}
+	return secrets
 }
 
 // secretsOfQuery returns the values in a URL's query, as they stand there and as they are meant. Short ones are

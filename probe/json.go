@@ -2,8 +2,13 @@ package probe
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
 	"time"
 
+	"goodput_exporter/config"
 	"goodput_exporter/probe/wire"
 )
 
@@ -19,14 +24,47 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, OutputTokensSource: r.OutputTokensSource,
 		CachedInputTokens: r.CachedInputTokens, ReasoningTokens: r.ReasoningTokens,
 		TokenEvents: r.TokenEvents, Comments: r.Comments,
-		Phases: jsonPhases(r.Phases), ConnectionReused: r.ConnectionReused, HTTPVersion: r.HTTPVersion,
-		RetryAfter: seconds(r.RetryAfter), RequestID: r.RequestID, TraceID: r.TraceID,
+		Phases: jsonPhases(r.Phases), ConnectionReused: r.ConnectionReused, HTTPVersion: r.HTTPVersion, Header: r.Header,
+		RetryAfter: seconds(r.RetryAfter), RequestID: r.RequestID, TraceID: r.TraceID, SpanID: r.SpanID,
 		StampSource: r.StampSource, OwnLag: seconds(r.OwnLag),
 	}
 	for _, s := range r.ServerTimes {
-		doc.setServerTime(s)
+		*doc.serverTime(s.Kind) = seconds(&s.Took)
 	}
 	return json.Marshal(doc)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Everything comes back equal but ChunkGaps, which are not in it, the
+// monotonic reading of Time, and bytes that are not UTF-8. Judgments, phases and server times come in the order of the
+// documentation.
+func (r *Result) UnmarshalJSON(text []byte) error {
+	var doc jsonResult
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return err
+	}
+	if !slices.Contains(Outcomes, doc.Outcome) && !slices.Contains(AbortedOutcomes, doc.Outcome) {
+		return fmt.Errorf("unknown outcome %q", doc.Outcome)
+	}
+	*r = Result{
+		Time: doc.Time, Target: doc.Target, Scenario: doc.Scenario, Model: doc.Model, Protocol: doc.Protocol,
+		Outcome: doc.Outcome, Reason: doc.Reason, InBand: doc.InBand, Error: doc.Error,
+		StatusCode: doc.StatusCode, FinishReason: doc.FinishReason, Flags: append([]Flag(nil), doc.Flags...),
+		Judgments: judgments(doc.SLO), Text: doc.Text,
+		TTFB: duration(doc.TTFB), TTFT: duration(doc.TTFT), FirstAnswer: duration(doc.FirstAnswer), E2E: duration(doc.E2E),
+		TPOT: duration(doc.TPOT), Stall: duration(doc.Stall),
+		InputTokens: doc.InputTokens, OutputTokens: doc.OutputTokens, OutputTokensSource: doc.OutputTokensSource,
+		CachedInputTokens: doc.CachedInputTokens, ReasoningTokens: doc.ReasoningTokens,
+		TokenEvents: doc.TokenEvents, Comments: doc.Comments,
+		Phases: phases(doc.Phases), ConnectionReused: doc.ConnectionReused, HTTPVersion: doc.HTTPVersion, Header: doc.Header,
+		RetryAfter: duration(doc.RetryAfter), RequestID: doc.RequestID, TraceID: doc.TraceID, SpanID: doc.SpanID,
+		StampSource: doc.StampSource, OwnLag: duration(doc.OwnLag),
+	}
+	for _, kind := range ServerKinds {
+		if took := duration(*doc.serverTime(kind)); took != nil {
+			r.ServerTimes = append(r.ServerTimes, ServerTime{Kind: kind, Took: *took})
+		}
+	}
+	return nil
 }
 
 type jsonResult struct {
@@ -72,19 +110,30 @@ type jsonResult struct {
 	Phases           map[PhaseName]float64 `json:"phases"`
 	ConnectionReused bool                  `json:"connection_reused"`
 	HTTPVersion      string                `json:"http_version,omitempty"`
+	Header           http.Header           `json:"response_headers,omitempty"`
 	RetryAfter       *float64              `json:"retry_after_seconds,omitempty"`
 	RequestID        string                `json:"request_id,omitempty"`
 	TraceID          string                `json:"trace_id"`
+	SpanID           string                `json:"span_id,omitempty"`
 	StampSource      string                `json:"stamp_source,omitempty"`
 	OwnLag           *float64              `json:"own_lag_seconds,omitempty"`
 }
 
-// setServerTime sets what the server says of a time.
-func (doc *jsonResult) setServerTime(s ServerTime) {
-	*map[ServerKind]**float64{
-		wire.ServerTTFT: &doc.ServerTTFT, wire.ServerQueue: &doc.ServerQueue, wire.ServerPrefill: &doc.ServerPrefill,
-		wire.ServerDecode: &doc.ServerDecode, wire.ServerLoad: &doc.ServerLoad, wire.ServerTotal: &doc.ServerTotal,
-	}[s.Kind] = seconds(&s.Took)
+// serverTime is where what the server says of a time stands.
+func (doc *jsonResult) serverTime(kind ServerKind) **float64 {
+	switch kind {
+	case wire.ServerTTFT:
+		return &doc.ServerTTFT
+	case wire.ServerQueue:
+		return &doc.ServerQueue
+	case wire.ServerPrefill:
+		return &doc.ServerPrefill
+	case wire.ServerDecode:
+		return &doc.ServerDecode
+	case wire.ServerLoad:
+		return &doc.ServerLoad
+	}
+	return &doc.ServerTotal
 }
 
 func jsonSLO(judgments []Judgment) map[string]Verdict {
@@ -95,6 +144,22 @@ func jsonSLO(judgments []Judgment) map[string]Verdict {
 	return m
 }
 
+// judgments lists the known SLOs in the order of the documentation.
+func judgments(verdicts map[string]Verdict) []Judgment {
+	var list []Judgment
+	add := func(slo string) {
+		if v, ok := verdicts[slo]; ok {
+			list = append(list, Judgment{slo, v})
+		}
+	}
+	add(SLOGoodput)
+	add(SLOAvailability)
+	for _, criterion := range config.Criteria {
+		add(criterion)
+	}
+	return list
+}
+
 func jsonPhases(phases []Phase) map[PhaseName]float64 {
 	m := make(map[PhaseName]float64, len(phases))
 	for _, p := range phases {
@@ -103,12 +168,32 @@ func jsonPhases(phases []Phase) map[PhaseName]float64 {
 	return m
 }
 
+func phases(took map[PhaseName]float64) []Phase {
+	var list []Phase
+	for _, name := range PhaseNames {
+		if s, ok := took[name]; ok {
+			list = append(list, Phase{name, *duration(&s)})
+		}
+	}
+	return list
+}
+
 func seconds(d *time.Duration) *float64 {
 	if d == nil {
 		return nil
 	}
 	s := d.Seconds()
 	return &s
+}
+
+// duration is what seconds was made of: to the nanosecond up to some weeks.
+func duration(seconds *float64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	const most = float64(math.MaxInt64 >> 1)
+	d := time.Duration(min(max(math.Round(*seconds*1e9), -most), most))
+	return &d
 }
 
 func mean(gaps []time.Duration) *time.Duration {

@@ -150,6 +150,8 @@ var statusTests = []outcomeTest{
 	{name: "429, without a delay", server: status(429, ""), outcome: probe.RateLimited, reason: probe.ReasonLimit, check: noRetryAfter},
 	{name: "429, quota", server: status(429, `{"error":{"message":"pay","code":"insufficient_quota"}}`), outcome: probe.RateLimited, reason: probe.ReasonQuota},
 	{name: "429, quota, in gzip", server: status(429, zip(`{"error":{"message":"pay","code":"insufficient_quota"}}`), "Content-Encoding", "gzip"), outcome: probe.RateLimited, reason: probe.ReasonQuota, flags: []probe.Flag{probe.FlagEncodedGzip}},
+	{name: "429, in an encoding that is unknown", server: status(429, zip("{}"), "Content-Encoding", "br"), outcome: probe.RateLimited, reason: probe.ReasonLimit},
+	{name: "400, quota by AWS", server: status(400, `{"message":"pay"}`, "X-Amzn-Errortype", "ServiceQuotaExceededException:http://a/"), outcome: probe.RateLimited, reason: probe.ReasonQuota, check: tells("pay")},
 	{name: "429, milliseconds win", server: status(429, "", "Retry-After-Ms", "250", "Retry-After", "7"), outcome: probe.RateLimited, reason: probe.ReasonLimit, check: retryAfter(250 * time.Millisecond)},
 	{name: "429, delay as a date", server: status(429, "", "Date", "Mon, 02 Nov 2026 10:00:00 GMT", "Retry-After", "Mon, 02 Nov 2026 10:00:05 GMT"), outcome: probe.RateLimited, reason: probe.ReasonLimit, check: retryAfter(5 * time.Second)},
 	{name: "429, delay in the body", server: status(429, `{"error":{"code":429,"details":[{"retryDelay":"36s"}]}}`), outcome: probe.RateLimited, reason: probe.ReasonLimit, check: retryAfter(36 * time.Second)},
@@ -177,8 +179,11 @@ var streamTests = []outcomeTest{
 	{name: "hidden reasoning", server: stream(hidden, finish, done, end), outcome: probe.SLOViolation, flags: []probe.Flag{probe.FlagReasoningOnly}, check: tokens(12, probe.TokensUsage)},
 	{name: "gzip, flushed", server: zipped(hi, at(60, usage(1)), finish, done, end), outcome: probe.Good, flags: []probe.Flag{probe.FlagEncodedGzip}},
 	{name: "gzip, cut", server: zipped(hi, fin), outcome: probe.Interrupted, reason: probe.ReasonUnexpectedEOF, flags: []probe.Flag{probe.FlagEncodedGzip, probe.FlagTruncated}},
-	{name: "gzip that is none", server: encoded(answer...), outcome: probe.InvalidResponse, reason: probe.ReasonMalformed, flags: []probe.Flag{probe.FlagEncodedGzip}},
-	{name: "gzip of nothing", server: encoded(end), outcome: probe.InvalidResponse, reason: probe.ReasonEmpty, flags: []probe.Flag{probe.FlagEncodedGzip}},
+	{name: "gzip that is none", server: encoded("gzip", answer...), outcome: probe.InvalidResponse, reason: probe.ReasonMalformed, flags: []probe.Flag{probe.FlagEncodedGzip}},
+	{name: "br", server: encoded("br", answer...), outcome: probe.InvalidResponse, reason: probe.ReasonMalformed, check: tells("the body is compressed by br, though identity was asked for")},
+	{name: "br over gzip", server: encoded("gzip, BR", answer...), outcome: probe.InvalidResponse, reason: probe.ReasonMalformed, check: tells("the body is compressed by gzip, br, though identity was asked for")},
+	{name: "no compression by name", server: encoded("none", answer...), outcome: probe.Good},
+	{name: "gzip of nothing", server: encoded("gzip", end), outcome: probe.InvalidResponse, reason: probe.ReasonEmpty, flags: []probe.Flag{probe.FlagEncodedGzip}},
 	{name: "filtered", server: stream(hi, filter, done, end), outcome: probe.ContentFiltered, reason: probe.ReasonFilter},
 	{name: "filtered at once", server: stream(filter, done, end), outcome: probe.ContentFiltered, reason: probe.ReasonFilter},
 	{name: "refused by the model", server: stream(refusal, finish, done, end), outcome: probe.ContentFiltered, reason: probe.ReasonRefusal},
@@ -432,6 +437,14 @@ func (c *tally) check(t *testing.T, tests int) {
 func says403(t *testing.T, r *probe.Result) {
 	if r.Error != "Forbidden" || r.StatusCode != http.StatusForbidden {
 		t.Errorf("error %q, status %d; want the title of the page, and 403", r.Error, r.StatusCode)
+	}
+}
+
+func tells(want string) func(*testing.T, *probe.Result) {
+	return func(t *testing.T, r *probe.Result) {
+		if r.Error != want {
+			t.Errorf("error %q, want %q", r.Error, want)
+		}
 	}
 }
 

@@ -6,18 +6,18 @@ import (
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe/wire"
+	"goodput_exporter/probe/workload"
 )
 
-// prepare draws a prompt and makes the request of it. A request that cannot be made is the prober's own failure.
-func (a *attempt) prepare() *failure {
-	prompt := a.source.Next()
+// prepare makes the request of a prompt. A request that cannot be made is the prober's own failure.
+func (a *attempt) prepare(prompt workload.Prompt) *failure {
 	a.expect = prompt.Expect
 	a.request = wire.Request{
 		Model:          a.target.Model,
 		Messages:       prompt.Messages,
 		Stream:         a.scenario.Stream && !a.protocol.Traits().Tokenless,
 		MaxTokens:      prompt.MaxTokens,
-		OutputTokens:   a.scenario.OutputTokens,
+		OutputTokens:   prompt.OutputTokens,
 		MaxTokensField: a.target.MaxTokensField,
 		Extra:          a.extra,
 		Memory:         &a.memory,

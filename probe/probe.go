@@ -7,7 +7,6 @@ package probe
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +90,7 @@ type attempt struct {
 	expect  *regexp.Regexp
 
 	exchange *arrival.Exchange
+	head     http.Header // of the response; nil: none came
 	limits   *limits
 	ctx      context.Context
 	answer   answer
@@ -100,15 +99,42 @@ type attempt struct {
 	reads    int
 }
 
-// Probe sends one request and returns what became of it. When ctx ends before it does, its outcome is Canceled.
-func (p *Prober) Probe(ctx context.Context) *Result {
+// Probe asks the next prompt of the series' scenario and returns what became of it. When ctx ends before it does, its
+// outcome is Canceled.
+func (p *Prober) Probe(ctx context.Context) *Result { return p.Ask(ctx, p.source.Next()) }
+
+// Ask is Probe with a prompt of the caller's.
+func (p *Prober) Ask(ctx context.Context, prompt workload.Prompt) *Result {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
 	a := &attempt{Prober: p, result: p.newResult()}
-	f := a.prepare()
+	a.answer.text, a.answer.gaps = s.text[:0], s.gaps[:0]
+	f := a.prepare(prompt)
 	if f == nil {
 		f = a.run(ctx)
 	}
 	a.conclude(f)
+	a.keepHeader()
+	a.detach()
+	s.text, s.gaps = a.answer.text, a.answer.gaps // they may have grown
 	return a.result
+}
+
+// scratch is where an answer grows, and after it the next one.
+type scratch struct {
+	text []byte
+	gaps []time.Duration
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// detach gives the result copies of what it shares with the attempt. Results are kept by the thousands.
+func (a *attempt) detach() {
+	r := a.result
+	r.ChunkGaps = slices.Clone(r.ChunkGaps)
+	if r.OwnLag != nil {
+		r.OwnLag = new(*r.OwnLag)
+	}
 }
 
 func (p *Prober) newResult() *Result {
@@ -209,6 +235,7 @@ func (a *attempt) roundTrip(u *url.URL, previous *http.Response) (*http.Response
 // describe writes what the response's head says into the result.
 func (a *attempt) describe(resp *http.Response) {
 	r := a.result
+	a.head = resp.Header
 	r.StatusCode, r.HTTPVersion = resp.StatusCode, resp.Proto
 	r.RetryAfter = wire.RetryAfter(resp.Header, time.Now())
 	r.ServerTimes = wire.ServerTimes(resp.Header)
@@ -240,9 +267,9 @@ func (a *attempt) refused(resp *http.Response) *failure {
 			return f
 		}
 	}
-	told := wire.ParseError(body)
+	told := wire.ResponseError(resp.StatusCode, resp.Header, body)
 	a.retryAfter(told)
-	f := ofStatus(resp.StatusCode, told)
+	f := ofStatus(told)
 	if off, ok := clockOff(resp.Header, time.Now()); ok && f.reason == ReasonAuth {
 		f.err = fmt.Errorf("%w (the clock here is off the server's by %s: signatures and tokens can fail by that)", f.err, off)
 	}
@@ -262,12 +289,10 @@ func clockOff(h http.Header, now time.Time) (time.Duration, bool) {
 
 // retryAfter takes the delay that an error asks for, unless the head had one.
 func (a *attempt) retryAfter(told *wire.Error) {
-	if told != nil && a.result.RetryAfter == nil {
+	if a.result.RetryAfter == nil {
 		a.result.RetryAfter = told.RetryAfter
 	}
 }
-
-var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
 // read reads the answer to its end and classifies it. Nil is a success.
 func (a *attempt) read(resp *http.Response) *failure {
@@ -305,6 +330,8 @@ func (a *attempt) ended() *failure {
 	return a.check()
 }
 
+var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+
 // readBody feeds the body to the framer, read by read, and the frames to the answer.
 func (a *attempt) readBody(resp *http.Response) error {
 	body, err := a.plain(resp)
@@ -338,15 +365,6 @@ func (a *attempt) readBody(resp *http.Response) error {
 			return err
 		}
 	}
-}
-
-// plain undoes a compression that nobody asked for.
-func (a *attempt) plain(resp *http.Response) (io.Reader, error) {
-	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return resp.Body, nil
-	}
-	a.flag(FlagEncodedGzip)
-	return gzip.NewReader(resp.Body)
 }
 
 // frame takes one frame of the body.

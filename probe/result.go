@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"net/http"
 	"time"
 
 	"goodput_exporter/probe/wire"
@@ -47,10 +48,11 @@ type Result struct {
 	TokenEvents      int
 	ConnectionReused bool
 	RetryAfter       *time.Duration
-	RequestID        string // as the server named it
-	TraceID          string // 32 hex digits, sent in traceparent
-	SpanID           string // 16 hex digits
-	HTTPVersion      string // "HTTP/1.1"
+	RequestID        string      // as the server named it
+	TraceID          string      // 32 hex digits, sent in traceparent
+	SpanID           string      // 16 hex digits
+	HTTPVersion      string      // "HTTP/1.1"
+	Header           http.Header // of the response, without secrets, the first values by name; nil where the outcome is good
 
 	StampSource string         // "kernel" or "read"; "" where nothing was read
 	OwnLag      *time.Duration // how late the prober read its latest-read bytes; known with kernel stamps only

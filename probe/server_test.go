@@ -67,9 +67,9 @@ func redirect(code int, to string, steps ...probetest.Step) server {
 	return exchanges(list...)
 }
 
-// encoded answers with a stream that says that it is in gzip, and zipped with one that is, flushed at every step.
-func encoded(steps ...probetest.Step) server {
-	return exchanges(exchange(200, "1.1", "chunked", []string{"Content-Encoding", "gzip"}, steps...))
+// encoded answers with a stream that says how it is encoded, and zipped with one that is in gzip, flushed at every step.
+func encoded(coding string, steps ...probetest.Step) server {
+	return exchanges(exchange(200, "1.1", "chunked", []string{"Content-Encoding", coding}, steps...))
 }
 
 func zipped(steps ...probetest.Step) server {
@@ -81,14 +81,14 @@ func zipped(steps ...probetest.Step) server {
 			z.Close()
 			tail := step
 			tail.Do, tail.Write = probetest.DoWrite, bytes.Clone(b.Bytes())
-			return encoded(append(steps[:i:i], tail, step)...)
+			return encoded("gzip", append(steps[:i:i], tail, step)...)
 		}
 		z.Write(step.Write)
 		z.Flush()
 		steps[i].Write = bytes.Clone(b.Bytes())
 		b.Reset()
 	}
-	return encoded(steps...)
+	return encoded("gzip", steps...)
 }
 
 func zip(s string) string {

@@ -1,7 +1,7 @@
 //go:build thirdparty
 
-// These tests run the built goodputctl against servers that we did not write: aimock, an OpenAI-compatible server
-// of the npm registry, directly and behind Debian's nginx. make check installs them and runs the tests.
+// These tests run the built goodputctl against servers that we did not write: aimock, a server of several protocols
+// from the npm registry, directly and behind Debian's nginx. make check installs them and runs the tests.
 
 package main_test
 
@@ -21,9 +21,11 @@ const (
 	steadyText         = "one two three four five six seven eight nine ten eleven twelve"
 	steadyInputTokens  = 9
 	steadyOutputTokens = 12
-	steadyTTFT         = 0.250
+	steadyTokenEvents  = 13
+	steadyFirstEvent   = 0.200
 	steadyGap          = 0.050
-	steadyE2E          = steadyTTFT + 12*steadyGap
+	steadyTTFT         = steadyFirstEvent + steadyGap
+	steadyE2E          = steadyTTFT + (steadyTokenEvents-1)*steadyGap
 
 	early = 0.020 // Node timers may fire this much early over all chunks together, and no more
 )
@@ -71,13 +73,17 @@ type report struct {
 	ConnectionReused   bool              `json:"connection_reused"`
 }
 
-// probe runs goodputctl probe against an address and returns its reports, having checked that the exit status
-// says the same as they do.
-func probe(t *testing.T, address, model string, flags ...string) []report {
+// probeChat runs goodputctl probe against the chat completions of an address and returns its reports.
+func probeChat(t *testing.T, address, model string, flags ...string) []report {
+	t.Helper()
+	return probeURL(t, "http://"+address+"/v1", "openai-chat", model, flags...)
+}
+
+// probeURL runs goodputctl probe and returns its reports, having checked that the exit status says the same as they do.
+func probeURL(t *testing.T, url, protocol, model string, flags ...string) []report {
 	t.Helper()
 	args := append([]string{
-		"probe", "--url", "http://" + address + "/v1", "--protocol", "openai-chat", "--model", model, "--output=json",
-		"--prompt", "Count to twelve.",
+		"probe", "--url", url, "--protocol", protocol, "--model", model, "--output=json", "--prompt", "Count to twelve.",
 	}, flags...)
 	cmd := exec.CommandContext(t.Context(), program(t, "GOODPUTCTL"), args...)
 	var stderr strings.Builder
@@ -153,6 +159,14 @@ func checkSteady(t *testing.T, r report) {
 	same(t, "source of output tokens", r.OutputTokensSource, "usage")
 }
 
+// checkBeginning checks that a text is the beginning of the steady one, not all of it, and has at least so much.
+func checkBeginning(t *testing.T, text, least string) {
+	t.Helper()
+	if !strings.HasPrefix(text, least) || !strings.HasPrefix(steadyText, text) || text == steadyText {
+		t.Errorf("text is %q, want what came before the end", text)
+	}
+}
+
 func TestThirdPartySteadyStream(t *testing.T) {
 	mock := startAimock(t, fixtures)
 	proxy := startNginx(t, mock)
@@ -161,7 +175,7 @@ func TestThirdPartySteadyStream(t *testing.T) {
 
 	for name, address := range map[string]string{"direct": mock, "nginx unbuffered": proxy.unbuffered} {
 		t.Run(name, func(t *testing.T) {
-			for _, r := range probe(t, address, "steady", limit, "--count", "2") {
+			for _, r := range probeChat(t, address, "steady", limit, "--count", "2") {
 				checkSteady(t, r)
 				same(t, "outcome", r.Outcome, "good")
 				same(t, "verdict on ttft", r.SLO["ttft"], "good")
@@ -178,7 +192,7 @@ func TestThirdPartySteadyStream(t *testing.T) {
 
 	// As shipped, nginx holds a short answer until its end. That is when a user sees it, so it is the TTFT.
 	t.Run("nginx as shipped", func(t *testing.T) {
-		r := probe(t, proxy.shipped, "steady", limit)[0]
+		r := probeChat(t, proxy.shipped, "steady", limit)[0]
 		checkSteady(t, r)
 		same(t, "outcome", r.Outcome, "slo_violation")
 		same(t, "verdict on ttft", r.SLO["ttft"], "bad")
@@ -202,7 +216,7 @@ func TestThirdPartyAnswerNotStreamed(t *testing.T) {
 		"direct": mock, "nginx as shipped": proxy.shipped, "nginx unbuffered": proxy.unbuffered,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := probe(t, address, "steady", "--no-stream")[0]
+			r := probeChat(t, address, "steady", "--no-stream")[0]
 			checkSteady(t, r)
 			same(t, "outcome", r.Outcome, "good")
 			between(t, "E2E", r.E2E, 0, 5)
@@ -219,7 +233,7 @@ func TestThirdPartyConnectionIsReused(t *testing.T) {
 
 	for name, address := range map[string]string{"direct": mock, "nginx as shipped": proxy.shipped} {
 		t.Run(name, func(t *testing.T) {
-			reports := probe(t, address, "steady", "--no-stream", "--count", "2")
+			reports := probeChat(t, address, "steady", "--no-stream", "--count", "2")
 			same(t, "number of reports", len(reports), 2)
 			same(t, "the first is on a reused connection", reports[0].ConnectionReused, false)
 			same(t, "the second is on a reused connection", reports[len(reports)-1].ConnectionReused, true)
@@ -235,7 +249,7 @@ func TestThirdPartyLengthLimit(t *testing.T) {
 		"slo_violation": {"--slo.e2e", "5s"}, // an SLO brings the criterion complete along
 	} {
 		t.Run(outcome, func(t *testing.T) {
-			r := probe(t, mock, "limited by length", flags...)[0]
+			r := probeChat(t, mock, "limited by length", flags...)[0]
 			same(t, "outcome", r.Outcome, outcome)
 			same(t, "finish reason", r.FinishReason, "length")
 			same(t, "verdict on availability", r.SLO["availability"], "good")
@@ -260,15 +274,13 @@ func TestThirdPartyCutStream(t *testing.T) {
 		"nginx HTTP/1.1":   {proxy.http11, "interrupted", "unexpected_eof"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := probe(t, test.address, "cut")[0]
+			r := probeChat(t, test.address, "cut")[0]
 			same(t, "outcome", r.Outcome, test.outcome)
 			same(t, "reason", r.Reason, test.reason)
 			same(t, "status", r.StatusCode, 200)
 			same(t, "verdict on goodput", r.SLO["goodput"], "bad")
 			same(t, "verdict on availability", r.SLO["availability"], "bad")
-			if !strings.HasPrefix(r.Text, "one two three four five") || !strings.HasPrefix(steadyText, r.Text) || r.Text == steadyText {
-				t.Errorf("text is %q, want what came before the cut", r.Text)
-			}
+			checkBeginning(t, r.Text, "one two three four five")
 		})
 	}
 }
@@ -281,14 +293,43 @@ func TestThirdPartyTimeouts(t *testing.T) {
 		"total": {"--timeout", "650ms", "--first-token-timeout", "600ms", "--idle-timeout", "600ms"},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			r := probe(t, mock, "steady", flags...)[0]
+			r := probeChat(t, mock, "steady", flags...)[0]
 			same(t, "outcome", r.Outcome, "timeout")
 			same(t, "reason", r.Reason, reason)
 			same(t, "verdict on goodput", r.SLO["goodput"], "bad")
-			if r.Text == "" || r.Text == steadyText || !strings.HasPrefix(steadyText, r.Text) {
-				t.Errorf("text is %q, want what came in time", r.Text)
-			}
+			checkBeginning(t, r.Text, "o")
 		})
+	}
+}
+
+// statusTest is a fixture that answers with an error.
+type statusTest struct {
+	model, outcome, reason string
+	status                 int
+	retryAfter             *float64
+}
+
+var statusTests = []statusTest{
+	{model: "status 401", outcome: "client_error", reason: "auth", status: 401},
+	{model: "unknown", outcome: "client_error", reason: "not_found", status: 404},
+	{model: "status 429", outcome: "rate_limited", reason: "limit", status: 429, retryAfter: new(7.0)},
+	{model: "status 500", outcome: "server_error", reason: "internal", status: 500},
+	{model: "status 503", outcome: "server_error", reason: "overloaded", status: 503},
+}
+
+func (test statusTest) check(t *testing.T, r report) {
+	t.Helper()
+	same(t, "outcome", r.Outcome, test.outcome)
+	same(t, "reason", r.Reason, test.reason)
+	same(t, "status", r.StatusCode, test.status)
+	if r.TTFT != nil {
+		t.Errorf("TTFT is %v, although there was no token", *r.TTFT)
+	}
+	switch {
+	case test.retryAfter != nil:
+		between(t, "Retry-After", r.RetryAfter, *test.retryAfter, *test.retryAfter+0.001)
+	case r.RetryAfter != nil:
+		t.Errorf("Retry-After is %v, although the server sent none", *r.RetryAfter)
 	}
 }
 
@@ -296,32 +337,10 @@ func TestThirdPartyErrors(t *testing.T) {
 	mock := startAimock(t, fixtures)
 	proxy := startNginx(t, mock)
 
-	for _, test := range []struct {
-		model, outcome, reason string
-		status                 int
-		retryAfter             *float64
-	}{
-		{model: "status 401", outcome: "client_error", reason: "auth", status: 401},
-		{model: "unknown", outcome: "client_error", reason: "not_found", status: 404},
-		{model: "status 429", outcome: "rate_limited", reason: "limit", status: 429, retryAfter: new(7.0)},
-		{model: "status 500", outcome: "server_error", reason: "internal", status: 500},
-		{model: "status 503", outcome: "server_error", reason: "overloaded", status: 503},
-	} {
+	for _, test := range statusTests {
 		for name, address := range map[string]string{"direct": mock, "nginx as shipped": proxy.shipped} {
 			t.Run(test.model+" "+name, func(t *testing.T) {
-				r := probe(t, address, test.model)[0]
-				same(t, "outcome", r.Outcome, test.outcome)
-				same(t, "reason", r.Reason, test.reason)
-				same(t, "status", r.StatusCode, test.status)
-				if r.TTFT != nil {
-					t.Errorf("TTFT is %v, although there was no token", *r.TTFT)
-				}
-				switch {
-				case test.retryAfter != nil:
-					between(t, "Retry-After", r.RetryAfter, *test.retryAfter, *test.retryAfter+0.001)
-				case r.RetryAfter != nil:
-					t.Errorf("Retry-After is %v, although the server sent none", *r.RetryAfter)
-				}
+				test.check(t, probeChat(t, address, test.model)[0])
 			})
 		}
 	}
@@ -332,13 +351,13 @@ func TestThirdPartyDeadUpstream(t *testing.T) {
 	proxy := startNginx(t, dead)
 
 	t.Run("nginx as shipped", func(t *testing.T) {
-		r := probe(t, proxy.shipped, "steady")[0]
+		r := probeChat(t, proxy.shipped, "steady")[0]
 		same(t, "outcome", r.Outcome, "server_error")
 		same(t, "reason", r.Reason, "bad_gateway")
 		same(t, "status", r.StatusCode, 502)
 	})
 	t.Run("direct", func(t *testing.T) {
-		r := probe(t, dead, "steady")[0]
+		r := probeChat(t, dead, "steady")[0]
 		same(t, "outcome", r.Outcome, "connection_error")
 		same(t, "reason", r.Reason, "refused")
 		same(t, "status", r.StatusCode, 0)

@@ -97,18 +97,18 @@ func (p anthropic) Sign(req *http.Request, body []byte) error {
 
 // Decoder implements Protocol.
 func (p anthropic) Decoder(r Request) Decoder {
-	return &anthropicDecoder{
-		chunked: p.host == anthropicBedrock,
-		cover:   template{shape: &shape{text: "bytes", skips: []string{"p"}}},
-		tmpl:    template{memory: r.Memory, shape: &shape{text: "text"}},
+	events := frameDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: "text"}}, decode: decodeAnthropic}
+	if p.host == anthropicBedrock {
+		return &anthropicChunkDecoder{events: events, cover: template{shape: &shape{text: "bytes", skips: []string{"p"}}}}
 	}
+	return &events
 }
 
-type anthropicDecoder struct {
-	chunked bool     // each event stands in a chunk of AWS' event stream
-	cover   template // of the chunk
-	event   []byte   // inside the chunk
-	tmpl    template
+// anthropicChunkDecoder decodes events of which each stands in a chunk of AWS' event stream.
+type anthropicChunkDecoder struct {
+	cover  template // of the chunk
+	event  []byte   // inside the chunk
+	events frameDecoder
 }
 
 type anthropicEvent struct {
@@ -145,39 +145,31 @@ type anthropicUsage struct {
 }
 
 // Decode implements Decoder.
-func (d *anthropicDecoder) Decode(f stream.Frame) (Event, error) {
+func (d *anthropicChunkDecoder) Decode(f stream.Frame) (Event, error) {
 	if f.Failure {
 		return Event{Error: bedrockException(f)}, nil
 	}
-	if d.chunked && !f.Whole {
+	if !f.Whole {
 		var err error
 		if f.Data, err = d.uncover(f); err != nil || len(f.Data) == 0 {
 			return Event{}, err
 		}
 	}
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
+	return d.events.Decode(f)
 }
 
 // uncover returns the event inside a chunk of AWS' event stream, nil where there is none. The padding beside it says
 // nothing.
-func (d *anthropicDecoder) uncover(f stream.Frame) (event []byte, err error) {
+func (d *anthropicChunkDecoder) uncover(f stream.Frame) (event []byte, err error) {
 	cover, ok := d.cover.match(f)
 	if !ok {
 		if len(f.Data) == 0 {
 			return nil, nil
 		}
-		if cover, err = decodeChunk(f.Data); err != nil {
+		if cover, err = decodeChunk(f); err != nil {
 			return nil, err
 		}
-		d.cover.learn(f.Data, cover, decodeChunk)
+		d.cover.learn(f, cover, decodeChunk)
 	}
 	d.event, err = base64.StdEncoding.AppendDecode(d.event[:0], cover.Text)
 	if err != nil {
@@ -187,21 +179,21 @@ func (d *anthropicDecoder) uncover(f stream.Frame) (event []byte, err error) {
 }
 
 // decodeChunk decodes a chunk; its text is the event in base64.
-func decodeChunk(data []byte) (ev Event, err error) {
+func decodeChunk(f stream.Frame) (ev Event, err error) {
 	var chunk struct {
 		Bytes string `json:"bytes"`
 	}
-	if err := unmarshal(data, &chunk); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &chunk); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	ev.addText(chunk.Bytes)
 	return ev, nil
 }
 
-func (*anthropicDecoder) decode(data []byte) (Event, error) {
+func decodeAnthropic(f stream.Frame) (Event, error) {
 	var doc anthropicEvent
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	switch doc.Type {
@@ -230,9 +222,9 @@ func (*anthropicDecoder) decode(data []byte) (Event, error) {
 		ev.Usage = doc.Usage.usage()
 		ev.Answer, ev.Done = true, true
 	case "error":
-		ev.Error = mustError(data)
+		ev.Error = mustError(f.Data)
 	case "":
-		ev.Error = ParseError(data)
+		ev.Error = ParseError(f.Data)
 	}
 	ev.Limited = ev.Finish == "max_tokens" || ev.Finish == "model_context_window_exceeded"
 	ev.Refused = ev.Finish == "refusal"

@@ -91,6 +91,13 @@ func sign(req *http.Request, body []byte, credentials aws.Credentials, service, 
 	return v4.NewSigner().SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), service, region, now)
 }
 
+// awsErrorClass returns the class of an error as a response's head names it, "" where it does not. Some services put a
+// namespace and "#" before it, some a colon and a URL behind it.
+func awsErrorClass(h http.Header) string {
+	class, _, _ := strings.Cut(h.Get("X-Amzn-Errortype"), ":")
+	return strings.TrimSpace(class[strings.LastIndexByte(class, '#')+1:])
+}
+
 // bedrockException reads an exception out of a stream: its type tells the status. A model that fails in the midst of
 // an answer is the server's failure.
 func bedrockException(f stream.Frame) *Error {

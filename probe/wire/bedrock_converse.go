@@ -100,7 +100,7 @@ func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
 			return ev, nil
 		}
 	}
-	ev, err := d.decode(f.Data)
+	ev, err := decodeConverse(f)
 	if err != nil {
 		return Event{}, err
 	}
@@ -112,15 +112,15 @@ func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
 	case f.Whole:
 		ev.Error = ParseError(f.Data)
 	case f.Event == "contentBlockDelta":
-		d.tmpl.learn(f.Data, ev, d.decode)
+		d.tmpl.learn(f, ev, decodeConverse)
 	}
 	return ev, nil
 }
 
-func (*converseDecoder) decode(data []byte) (Event, error) {
+func decodeConverse(f stream.Frame) (Event, error) {
 	var doc converseDoc
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	if doc.Start.ToolUse != nil {

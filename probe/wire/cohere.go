@@ -30,10 +30,8 @@ func (cohere) Request(r Request, h http.Header) ([]byte, error) {
 
 // Decoder implements Protocol.
 func (cohere) Decoder(r Request) Decoder {
-	return &cohereDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: "text"}}}
+	return &frameDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: "text"}}, decode: decodeCohere}
 }
-
-type cohereDecoder struct{ tmpl template }
 
 type cohereDoc struct {
 	Type         string        `json:"type"`
@@ -68,30 +66,17 @@ type cohereTokens struct {
 	Output *float64 `json:"output_tokens"`
 }
 
-// Decode implements Decoder.
-func (d *cohereDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (*cohereDecoder) decode(data []byte) (Event, error) {
+func decodeCohere(f stream.Frame) (Event, error) {
 	var doc cohereDoc
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	switch doc.Type {
 	case "": // a whole answer, or an error
 		doc.Message.addTo(&ev)
 		if doc.FinishReason == "" && ev.Channels == 0 {
-			ev.Error = ParseError(data)
+			ev.Error = ParseError(f.Data)
 			return ev, nil
 		}
 		ev.finishCohere(doc.FinishReason, doc.Usage)
@@ -103,7 +88,7 @@ func (*cohereDecoder) decode(data []byte) (Event, error) {
 		}
 	default:
 		if present(doc.Error) {
-			ev.Error = ParseError(data)
+			ev.Error = ParseError(f.Data)
 		}
 		doc.Delta.Message.addTo(&ev)
 	}

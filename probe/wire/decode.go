@@ -1,11 +1,42 @@
 package wire
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
 	"goodput_exporter/probe/stream"
 )
+
+// frameDecoder is the decoder of a protocol whose frames are JSON. What makes it the protocol's is decode; most frames of
+// a stream never get that far.
+type frameDecoder struct {
+	tmpl     template
+	decode   func(f stream.Frame) (Event, error)
+	sentinel *Event // what a frame of "[DONE]" says; nil: it is none of the protocol
+
+	streamed bool // a frame before this one brought generated matter
+}
+
+var doneData = []byte("[DONE]")
+
+// Decode implements Decoder.
+func (d *frameDecoder) Decode(f stream.Frame) (Event, error) {
+	if ev, ok := d.tmpl.match(f); ok {
+		d.streamed = true
+		return ev, nil
+	}
+	if d.sentinel != nil && bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
+		return *d.sentinel, nil
+	}
+	ev, err := d.decode(f)
+	if settled, ev, err := settle(f, ev, err); settled {
+		return ev, err
+	}
+	d.streamed = d.streamed || ev.Channels != 0
+	d.tmpl.learn(f, ev, d.decode)
+	return ev, nil
+}
 
 // settle deals with what is the same for every protocol of JSON frames: errors that stand outside of the framing, and
 // noise there. It reports whether the frame says nothing more than the event or the error that it returns.

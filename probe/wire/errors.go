@@ -42,6 +42,34 @@ func ParseError(body []byte) *Error {
 	return nil
 }
 
+// ResponseError reads the error of a response with a status other than 2xx: out of its body, and of the header in which AWS
+// names the class. Its status is the response's, but that of a class that means a limit is 429, whatever the response has.
+func ResponseError(status int, h http.Header, body []byte) *Error {
+	e := ParseError(body)
+	if e == nil {
+		e = &Error{}
+	}
+	e.Status = status
+	if class := awsErrorClass(h); class != "" {
+		e.addClass(class)
+	}
+	return e
+}
+
+// addClass adds what the class of an error says.
+func (e *Error) addClass(class string) {
+	told := errorFields{Type: class}.toError()
+	if told.Status == http.StatusTooManyRequests {
+		e.Status = told.Status
+	}
+	if e.Message == "" {
+		e.Message = told.Message
+	}
+	e.Quota = e.Quota || told.Quota
+	e.Overloaded = e.Overloaded || told.Overloaded
+	e.Filtered = e.Filtered || told.Filtered
+}
+
 // mustError is ParseError of what is known to be an error, whatever it looks like.
 func mustError(body []byte) *Error {
 	if e := ParseError(body); e != nil {

@@ -42,6 +42,41 @@ func TestParseError(t *testing.T) {
 	}
 }
 
+func TestResponseError(t *testing.T) {
+	const message = `{"message":"why"}`
+	for name, tc := range map[string]struct {
+		status      int
+		class, body string
+		want        *Error
+	}{
+		"no class":                 {503, "", `{"error":{"message":"m","type":"overloaded_error"}}`, &Error{Status: 503, Overloaded: true, Message: "m"}},
+		"neither class nor body":   {500, "", "", &Error{Status: 500}},
+		"a status in the body":     {400, "", `{"error":{"message":"m","code":429}}`, &Error{Status: 400, Message: "m"}},
+		"a quota by 400":           {400, "ServiceQuotaExceededException", message, &Error{Status: 429, Quota: true, Message: "why"}},
+		"a limit by 400":           {400, "ThrottlingException", message, &Error{Status: 429, Message: "why"}},
+		"a limit by 503":           {503, "TooManyRequestsException", message, &Error{Status: 429, Message: "why"}},
+		"a limit by 429":           {429, "ThrottlingException", message, &Error{Status: 429, Message: "why"}},
+		"a class behind a name":    {400, "com.amazonaws.bedrock#ThrottlingException", message, &Error{Status: 429, Message: "why"}},
+		"a class before a URL":     {400, "ThrottlingException:http://internal.amazon.com/coral/#x", message, &Error{Status: 429, Message: "why"}},
+		"a class between both":     {400, " aws.bedrock#ThrottlingException:http://a/", message, &Error{Status: 429, Message: "why"}},
+		"a class alone":            {400, "ServiceQuotaExceededException", "", &Error{Status: 429, Quota: true, Message: "ServiceQuotaExceededException"}},
+		"a class of no limit":      {400, "ValidationException", message, &Error{Status: 400, Message: "why"}},
+		"a class that says less":   {403, "InvalidSignatureException", message, &Error{Status: 403, Message: "why"}},
+		"a class that says more":   {500, "ServiceUnavailableException", message, &Error{Status: 500, Overloaded: true, Message: "why"}},
+		"a class that is unheard":  {424, "ModelErrorException", message, &Error{Status: 424, Message: "why"}},
+		"a class that names none":  {400, ":http://a/", message, &Error{Status: 400, Message: "why"}},
+		"a quota that a body says": {429, "ThrottlingException", `{"error":{"message":"m","code":"insufficient_quota"}}`, &Error{Status: 429, Quota: true, Message: "m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{}
+			h.Set("X-Amzn-ErrorType", tc.class)
+			if diff := cmp.Diff(tc.want, ResponseError(tc.status, h, []byte(tc.body))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

@@ -194,21 +194,11 @@ func invented(finish string, body []byte) bool {
 func forget(d Decoder) {
 	var templates []*template
 	switch d := d.(type) {
-	case *anthropicDecoder:
-		templates = []*template{&d.tmpl, &d.cover}
-	case *cohereDecoder:
-		templates = []*template{&d.tmpl}
+	case *anthropicChunkDecoder:
+		templates = []*template{&d.events.tmpl, &d.cover}
 	case *converseDecoder:
 		templates = []*template{&d.tmpl}
-	case *geminiDecoder:
-		templates = []*template{&d.tmpl}
-	case *ollamaDecoder:
-		templates = []*template{&d.tmpl}
-	case *openAIDecoder:
-		templates = []*template{&d.tmpl}
-	case *responsesDecoder:
-		templates = []*template{&d.tmpl}
-	case *tgiDecoder:
+	case *frameDecoder:
 		templates = []*template{&d.tmpl}
 	case embeddingsDecoder, rerankDecoder:
 	default:

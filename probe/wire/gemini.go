@@ -80,19 +80,16 @@ func (gemini) Request(r Request, h http.Header) ([]byte, error) {
 
 // Decoder implements Protocol.
 func (gemini) Decoder(r Request) Decoder {
-	d := &geminiDecoder{}
-	d.tmpl = template{memory: r.Memory, shape: &shape{
+	shape := &shape{
 		text: "text", skips: []string{"totalTokenCount", "createTime", "tokenCount"},
 		counts: []string{"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"},
-		usage:  d.usage,
-	}}
-	return d
+		usage:  new(geminiCounts).usage,
+	}
+	return &frameDecoder{tmpl: template{memory: r.Memory, shape: shape}, decode: decodeGemini}
 }
 
-type geminiDecoder struct {
-	tmpl   template
-	output int // of the usage told last
-}
+// geminiCounts makes the usage of a template's counts.
+type geminiCounts struct{ output int } // of the usage told last
 
 type geminiDoc struct {
 	Candidates []struct {
@@ -112,33 +109,17 @@ type geminiUsage struct {
 	Cached     *int `json:"cachedContentTokenCount"`
 }
 
-// Decode implements Decoder.
-func (d *geminiDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	if f.Whole && ev.says() {
-		ev.Answer, ev.Done = true, true
-	}
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (d *geminiDecoder) decode(data []byte) (Event, error) {
+func decodeGemini(f stream.Frame) (Event, error) {
 	var doc geminiDoc
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	if u := doc.UsageMetadata; u != nil {
 		ev.Usage = u.usage(new(int))
 	}
 	if len(doc.Candidates) == 0 {
-		ev.Error = ParseError(data)
+		ev.Error = ParseError(f.Data)
 	}
 	if reason := doc.PromptFeedback.BlockReason; reason != "" && reason != "BLOCK_REASON_UNSPECIFIED" {
 		ev.Finish, ev.Filtered = reason, true
@@ -149,12 +130,14 @@ func (d *geminiDecoder) decode(data []byte) (Event, error) {
 		}
 		ev.finishGemini(c.FinishReason)
 	}
+	if f.Whole && ev.says() {
+		ev.Answer, ev.Done = true, true
+	}
 	return ev, nil
 }
 
-// usage makes the usage of a template's counts.
-func (d *geminiDecoder) usage(counts []int, u *Usage) bool {
-	told := geminiUsage{known(&counts[0]), known(&counts[1]), known(&counts[2]), known(&counts[3])}.usage(&d.output)
+func (c *geminiCounts) usage(counts []int, u *Usage) bool {
+	told := geminiUsage{known(&counts[0]), known(&counts[1]), known(&counts[2]), known(&counts[3])}.usage(&c.output)
 	if told != nil {
 		*u = *told
 	}

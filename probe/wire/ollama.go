@@ -53,12 +53,9 @@ func (p ollama) Decoder(r Request) Decoder {
 	if p.generate {
 		key = "response"
 	}
-	return &ollamaDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: key, skips: []string{"created_at"}}}}
-}
-
-type ollamaDecoder struct {
-	tmpl     template
-	streamed bool // a line brought generated matter
+	d := &frameDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: key, skips: []string{"created_at"}}}}
+	d.decode = func(f stream.Frame) (Event, error) { return decodeOllama(f, d.streamed) }
+	return d
 }
 
 type ollamaDoc struct {
@@ -81,27 +78,11 @@ type ollamaDoc struct {
 	EvalDuration       int64 `json:"eval_duration"`
 }
 
-// Decode implements Decoder.
-func (d *ollamaDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		d.streamed = true
-		return ev, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	// The end of a stream brings nothing new: all that there is and the end in one line is an answer that is whole.
-	ev.Answer = ev.Done && (f.Whole || ev.Channels != 0 && !d.streamed)
-	d.streamed = d.streamed || ev.Channels != 0
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (*ollamaDecoder) decode(data []byte) (Event, error) {
+// decodeOllama decodes a line. streamed: a line before it brought generated matter.
+func decodeOllama(f stream.Frame, streamed bool) (Event, error) {
 	var doc ollamaDoc
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	ev.addText(doc.Message.Content + doc.Response)
@@ -112,10 +93,12 @@ func (*ollamaDecoder) decode(data []byte) (Event, error) {
 		ev.Channels |= Tool
 	}
 	if present(doc.Error) {
-		ev.Error = ParseError(data)
+		ev.Error = ParseError(f.Data)
 	}
 	if doc.Done {
 		ev.Done, ev.Finish = true, doc.DoneReason
+		// The end of a stream brings nothing new: all that there is and the end in one line is an answer that is whole.
+		ev.Answer = f.Whole || ev.Channels != 0 && !streamed
 		ev.Limited = doc.DoneReason == "length"
 		if doc.EvalCount != nil {
 			ev.Usage = &Usage{Input: doc.PromptEvalCount, Output: doc.EvalCount}

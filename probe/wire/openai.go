@@ -140,18 +140,15 @@ func (c *count) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// openAIDecoder decodes the chunks of a stream or a whole answer.
-type openAIDecoder struct {
-	tmpl template
-
-	named    bool // the frame is an event of a name of its own
-	streamed bool // a delta brought generated matter
+// openAIChunks decodes the chunks of one stream, or a whole answer.
+type openAIChunks struct {
+	frames   *frameDecoder
 	finished *int // the choice that ended first; nil while none has
 }
 
 // newOpenAIDecoder returns a decoder of chunks whose text stands under a key: "content" or "text".
-func newOpenAIDecoder(key string, m *Memory) *openAIDecoder {
-	return &openAIDecoder{tmpl: template{memory: m, shape: &shape{
+func newOpenAIDecoder(key string, m *Memory) *frameDecoder {
+	shape := &shape{
 		text:   key,
 		skips:  []string{"id", "created", "obfuscation", "total_tokens"},
 		counts: []string{"prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"},
@@ -159,50 +156,33 @@ func newOpenAIDecoder(key string, m *Memory) *openAIDecoder {
 			*u = Usage{known(&counts[0]), known(&counts[1]), known(&counts[2]), known(&counts[3])}
 			return u.Input != nil || u.Output != nil
 		},
-	}}}
+	}
+	frames := &frameDecoder{tmpl: template{memory: m, shape: shape}, sentinel: &Event{Done: true}}
+	frames.decode = (&openAIChunks{frames: frames}).decode
+	return frames
 }
 
-var doneData = []byte("[DONE]")
-
-// Decode implements Decoder.
-func (d *openAIDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		d.streamed = true
-		return ev, nil
-	}
-	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
-		return Event{Done: true}, nil
-	}
-	d.named = f.Event != "" && f.Event != "message" && f.Event != "error"
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	if f.Whole && ev.says() {
-		ev.Answer, ev.Done = true, true
-	}
-	d.streamed = d.streamed || ev.Channels != 0
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (d *openAIDecoder) decode(data []byte) (Event, error) {
+func (d *openAIChunks) decode(f stream.Frame) (Event, error) {
 	var doc openAIDoc
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
-	ev := Event{Usage: doc.Usage.usage(), Error: doc.err(data, d.named), Server: doc.serverTimes()}
+	named := f.Event != "" && f.Event != "message" && f.Event != "error"
+	ev := Event{Usage: doc.Usage.usage(), Error: doc.err(f.Data, named), Server: doc.serverTimes()}
 	if ev.Usage == nil {
 		ev.Usage = doc.XGroq.Usage.usage()
 	}
 	for i := range doc.Choices {
 		d.add(&doc.Choices[i], &ev)
 	}
+	if f.Whole && ev.says() {
+		ev.Answer, ev.Done = true, true
+	}
 	return ev, nil
 }
 
 // add adds what a choice says. Of several choices, the end of the first one to end is that of the answer.
-func (d *openAIDecoder) add(c *openAIChoice, ev *Event) {
+func (d *openAIChunks) add(c *openAIChoice, ev *Event) {
 	if c.FinishReason != "" && c.FinishReason != "null" {
 		if d.finished == nil {
 			d.finished = &c.Index
@@ -218,7 +198,7 @@ func (d *openAIDecoder) add(c *openAIChoice, ev *Event) {
 		c.Delta.addTo(ev)
 	}
 	// Some servers repeat the answer so far as a message, beside each delta or behind the last.
-	if c.Message != nil && c.Delta == nil && !d.streamed {
+	if c.Message != nil && c.Delta == nil && !d.frames.streamed {
 		ev.Answer, ev.Done = true, true
 		c.Message.addTo(ev)
 	}

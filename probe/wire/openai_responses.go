@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -32,12 +31,9 @@ func (responses) Request(r Request, h http.Header) ([]byte, error) {
 
 // Decoder implements Protocol.
 func (responses) Decoder(r Request) Decoder {
-	return &responsesDecoder{tmpl: template{memory: r.Memory, shape: &shape{
-		text: "delta", skips: []string{"sequence_number", "item_id", "obfuscation"},
-	}}}
+	shape := &shape{text: "delta", skips: []string{"sequence_number", "item_id", "obfuscation"}}
+	return &frameDecoder{tmpl: template{memory: r.Memory, shape: shape}, decode: decodeResponses, sentinel: &Event{}}
 }
-
-type responsesDecoder struct{ tmpl template }
 
 type responsesEvent struct {
 	Type     string          `json:"type"`
@@ -98,26 +94,10 @@ var responsesChannels = map[string]Channel{
 	"response.code_interpreter_call_code.delta": Tool,
 }
 
-// Decode implements Decoder.
-func (d *responsesDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	if bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
-		return Event{}, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (d *responsesDecoder) decode(data []byte) (Event, error) {
+func decodeResponses(f stream.Frame) (Event, error) {
 	var doc responsesEvent
-	if err := unmarshal(data, &doc); err != nil {
-		return Event{}, syntaxError(data, err)
+	if err := unmarshal(f.Data, &doc); err != nil {
+		return Event{}, syntaxError(f.Data, err)
 	}
 	var ev Event
 	switch doc.Type {
@@ -128,24 +108,24 @@ func (d *responsesDecoder) decode(data []byte) (Event, error) {
 		doc.Response.end(&ev, strings.TrimPrefix(doc.Type, "response."))
 		ev.Done = true
 	case "error":
-		ev.Error = mustError(data)
+		ev.Error = mustError(f.Data)
 	case "response.output_item.added":
 		if doc.Item.Name != "" {
 			ev.Channels |= Tool
 		}
 	case "":
-		doc.responsesDoc.whole(&ev, data)
+		doc.responsesDoc.whole(&ev, f.Data)
 	default:
 		if present(doc.Error) {
-			ev.Error = ParseError(data)
+			ev.Error = ParseError(f.Data)
 		}
-		d.delta(doc, &ev)
+		doc.delta(&ev)
 	}
 	return ev, nil
 }
 
 // delta adds the matter of an event that brings some. An unknown type says nothing.
-func (*responsesDecoder) delta(doc responsesEvent, ev *Event) {
+func (doc *responsesEvent) delta(ev *Event) {
 	channel, ok := responsesChannels[doc.Type]
 	var text string
 	if !ok || json.Unmarshal(doc.Delta, &text) != nil || text == "" {

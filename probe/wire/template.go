@@ -203,12 +203,12 @@ func isNumeric(c byte) bool {
 
 // learn makes a template of a decoded frame that is visible text, and usage where the shape has counts, and nothing
 // else. The proof: the same frame with other values in all slots means those values, by decoding and by the template.
-func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, error)) {
+func (t *template) learn(f stream.Frame, ev Event, decode func(stream.Frame) (Event, error)) {
 	if t.misses >= maxMisses || !ev.plain() {
 		return
 	}
 	t.misses++
-	parts, tail, ok := t.shape.cut(data, ev.Text)
+	parts, tail, ok := t.shape.cut(f.Data, ev.Text)
 	if !ok {
 		return
 	}
@@ -223,7 +223,8 @@ func (t *template) learn(data []byte, ev Event, decode func([]byte) (Event, erro
 		}
 	}
 	other = append(other, tail...)
-	want, err := decode(other)
+	f.Data = other
+	want, err := decode(f)
 	if err != nil || !want.plain() || string(want.Text) != otherText {
 		return
 	}

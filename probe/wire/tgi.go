@@ -43,10 +43,9 @@ func (tgi) Request(r Request, h http.Header) ([]byte, error) {
 
 // Decoder implements Protocol.
 func (tgi) Decoder(r Request) Decoder {
-	return &tgiDecoder{tmpl: template{memory: r.Memory, shape: &shape{text: "text", skips: []string{"index", "id", "logprob"}}}}
+	shape := &shape{text: "text", skips: []string{"index", "id", "logprob"}}
+	return &frameDecoder{tmpl: template{memory: r.Memory, shape: shape}, decode: decodeTGI}
 }
-
-type tgiDecoder struct{ tmpl template }
 
 type tgiDoc struct {
 	Token *struct {
@@ -63,21 +62,9 @@ type tgiDoc struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// Decode implements Decoder.
-func (d *tgiDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
-		return ev, nil
-	}
-	ev, err := d.decode(f.Data)
-	if done, ev, err := settle(f, ev, err); done {
-		return ev, err
-	}
-	d.tmpl.learn(f.Data, ev, d.decode)
-	return ev, nil
-}
-
-func (*tgiDecoder) decode(data []byte) (Event, error) {
+func decodeTGI(f stream.Frame) (Event, error) {
 	var doc tgiDoc
+	data := f.Data
 	if bytes.HasPrefix(data, []byte("[")) { // a whole answer of older versions
 		var list []json.RawMessage
 		if json.Unmarshal(data, &list) == nil && len(list) == 1 {
