@@ -129,6 +129,7 @@ func (m *seriesMetrics) createSchedule() {
 	for _, reason := range f.opts.SkipReasons {
 		m.skipped.get(m, reason)
 	}
+	m.paused = m.scalar(f.paused)
 	m.inFlight = m.scalar(f.inFlight)
 	m.startDelay = m.histogram(f.startDelay)
 }

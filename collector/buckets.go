@@ -16,31 +16,30 @@ import (
 //	 7  objectives (goodput, availability), limits (ttft, tpot, e2e), interval, drop score
 //	11  probes, by outcome
 //	 3  aborted probes, by reason; retries on stale connections
-//	 3  last probe, last good, in flight
-//	 5  slots; those skipped, by 4 reasons
+//	 4  last probe, last good, in flight, paused
+//	 6  slots; those skipped, by 5 reasons
 //	 6  tokens, by kind; missing usages
 //	 4  target info, budget (2 units), cost
 //	48  16 histograms with _sum, _count and the bucket of +Inf
 //	---
-//	103, and 27 are left.
+//	105, and 25 are left.
 //
 // 17 of them are classic buckets: of TTFT, TPOT and duration, which people draw as quantiles and heat maps. Of the
-// others a server without native histograms sees the mean. 9 are reasons of failures: all 42 do not fit, so that the
-// commonest one of each outcome is born at 0, and each other one adds its line when it first happens. What pages
-// does not depend on reasons: goodput_probes_total has every outcome from birth.
+// others a server without native histograms sees the mean. 7 are reasons of failures: all 42 do not fit, so that the
+// commonest one of an outcome is born at 0, and each other one adds its line when it first happens. What pages
+// does not depend on reasons: goodput_probes_total has every outcome from birth. It says all of truncated, which has
+// one reason only, and of content_filtered, which hardly befalls prompts of one's own: neither has a reason from birth.
 //
 // Options.Full lifts the limit.
 
 // bornCauses are the failures that exist from birth without Options.Full.
 var bornCauses = []cause{
-	{probe.Truncated, probe.ReasonUnterminated},
 	{probe.Interrupted, probe.ReasonUnexpectedEOF},
 	{probe.Timeout, probe.ReasonFirstToken},
 	{probe.RateLimited, probe.ReasonLimit},
 	{probe.ServerError, probe.ReasonInternal},
 	{probe.ClientError, probe.ReasonRequest},
 	{probe.ConnectionError, probe.ReasonRefused},
-	{probe.ContentFiltered, probe.ReasonFilter},
 	{probe.InvalidResponse, probe.ReasonEmpty},
 }
 

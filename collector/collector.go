@@ -33,7 +33,17 @@ type Options struct {
 	// false where the target has no such budget. It is called at every scrape, and must not call the Collector.
 	// It may be nil.
 	BudgetRemaining func(target, unit string) (remaining int, ok bool)
+
+	// Process are further metrics of the process, which outlive every series.
+	Process []prometheus.Collector
+
+	// Paused reports whether a series is not to be probed now, on purpose. It is called for each series at every scrape,
+	// and must not call the Collector. It may be nil.
+	Paused func(target, scenario string) bool
 }
+
+// SkipPaused is the reason of slots that were skipped on purpose. The scheduler names it so.
+const SkipPaused = "paused"
 
 // The units of goodput_budget_remaining.
 const (
@@ -56,6 +66,7 @@ var _ prometheus.Gatherer = (*Collector)(nil)
 // New returns a Collector without series.
 func New(opts Options) *Collector {
 	process := newProcessMetrics()
+	process.collectors = append(process.collectors, opts.Process...)
 	return &Collector{opts: opts, process: process, families: newFamilies(nil, opts, process.collectors)}
 }
 

@@ -246,6 +246,53 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func TestPausedIsAskedAtTheScrape(t *testing.T) {
+	paused := map[string]bool{}
+	c := New(Options{SkipReasons: skipReasons, Paused: func(target, scenario string) bool { return paused[target+"/"+scenario] }})
+	c.Update(testConfig(testSeries("a", "chat"), testSeries("b", "chat")))
+	check := func(a, b string) {
+		t.Helper()
+		got := samples(t, c)
+		for target, want := range map[string]string{"a": a, "b": b} {
+			if value := got[`goodput_paused{model="llama-3.3-70b",scenario="chat",target="`+target+`"}`]; value != want {
+				t.Errorf("goodput_paused of %s is %q, want %s", target, value, want)
+			}
+		}
+	}
+	check("0", "0")
+	paused["a/chat"] = true
+	check("1", "0")
+	paused["a/chat"] = false
+	check("0", "0")
+}
+
+func TestPauseBeginsTheDropScoreAnew(t *testing.T) {
+	c := New(Options{SkipReasons: skipReasons})
+	c.Update(testConfig(testSeries("a", "chat")))
+	s := c.Series("a/chat")
+	scoreOf := func(c *Collector) string {
+		return samples(t, c)[`goodput_drop_score{model="llama-3.3-70b",scenario="chat",target="a"}`]
+	}
+	for range 100 {
+		s.Observe(failedResult(probe.Timeout, probe.ReasonFirstToken))
+	}
+	s.SlotsSkipped("overlap", 1)
+	if got := scoreOf(c); !strings.HasPrefix(got, "1.") {
+		t.Fatalf("the score of an outage is %s, want more than 1", got)
+	}
+	s.SlotsSkipped(SkipPaused, 1)
+	if got := scoreOf(c); got != "0" {
+		t.Errorf("the score in a pause is %s, want 0", got)
+	}
+	s.Observe(failedResult(probe.Timeout, probe.ReasonFirstToken))
+	fresh := New(Options{})
+	fresh.Update(testConfig(testSeries("a", "chat")))
+	fresh.Series("a/chat").Observe(failedResult(probe.Timeout, probe.ReasonFirstToken))
+	if got, want := scoreOf(c), scoreOf(fresh); got != want {
+		t.Errorf("the score of the first attempt after the pause is %s, that of a new series %s", got, want)
+	}
+}
+
 func TestReload(t *testing.T) {
 	c := New(Options{})
 	c.ReloadFailed()

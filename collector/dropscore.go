@@ -53,6 +53,16 @@ func (s *DropScore) Observe(good bool) {
 	}
 }
 
+// Reset forgets all attempts.
+func (s *DropScore) Reset() {
+	for n := range s.nulls {
+		s.nulls[n].reset()
+	}
+	for _, sums := range s.sums {
+		clear(sums)
+	}
+}
+
 // Score returns the score: 0 while all is well, above 1 when goodput has dropped, 2 at most.
 func (s *DropScore) Score() float64 {
 	best := 0.0
@@ -79,10 +89,13 @@ type burstFilter struct {
 func newBurstFilter(bad, length, severity float64) burstFilter {
 	share := (1 - aloneShare) * bad / severity
 	leave := 1 / length
-	return burstFilter{
-		enter: leave * share / (1 - share), leave: leave, fail: [2]float64{aloneShare * bad, severity}, inBurst: share,
-	}
+	f := burstFilter{enter: leave * share / (1 - share), leave: leave, fail: [2]float64{aloneShare * bad, severity}}
+	f.reset()
+	return f
 }
+
+// reset forgets all attempts: what is left is the share of the time that the chain is in a burst.
+func (f *burstFilter) reset() { f.inBurst = f.enter / (f.enter + f.leave) }
 
 // observe takes an attempt in and returns the log of the probability that it had.
 func (f *burstFilter) observe(good bool) float64 {

@@ -38,6 +38,7 @@ type families struct {
 	inputLength, outputLength      *family
 	cost, staleRetries             *family
 	interval, slots, skipped       *family
+	paused                         *family
 	startDelay, ownLag             *family
 }
 
@@ -149,6 +150,8 @@ func (f *families) addSchedule() {
 		"Slots that came, skipped ones among them.")
 	f.skipped = f.counter("goodput_slots_skipped_total",
 		"Slots in which no probe was started, by reason.", "reason")
+	f.paused = f.gauge("goodput_paused",
+		"Whether the series is not probed now, on purpose: maintenance, or a silence.")
 	f.inFlight = f.gauge("goodput_probes_in_flight",
 		"Probes that were started and have not ended.")
 	f.startDelay = f.histogram("goodput_start_delay_seconds",

@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // skipReasons are those of the scheduler.
-var skipReasons = []string{"late", "overlap", "in_flight", "budget"}
+var skipReasons = []string{"late", "paused", "overlap", "in_flight", "budget"}
 
 var sentAt = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 

@@ -40,12 +40,17 @@ func (s *Series) SlotStarted(delay time.Duration) {
 	s.metrics.startDelay.observe(delay.Seconds())
 }
 
-// SlotsSkipped counts slots in which no probe was started. The reasons are a closed set: see Options.SkipReasons.
+// SlotsSkipped counts slots in which no probe was started. The reasons are a closed set: see Options.SkipReasons. Slots
+// skipped for SkipPaused begin the drop score anew: what was before a maintenance is no evidence of what is after it.
 func (s *Series) SlotsSkipped(reason string, slots int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.metrics.slots.add(float64(slots))
 	s.metrics.skipped.get(s.metrics, reason).add(float64(slots))
+	if reason == SkipPaused && s.metrics.drop != nil {
+		s.metrics.drop.Reset()
+		s.metrics.dropScore.set(0)
+	}
 }
 
 // ProbeStarted counts a probe in flight. ProbeEnded must follow.
@@ -74,6 +79,10 @@ func (s *Series) snapshots() []snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.metrics
+	m.paused.set(0)
+	if paused := m.families.opts.Paused; paused != nil && paused(s.settings.target, s.settings.scenario) {
+		m.paused.set(1)
+	}
 	snapshots := make([]snapshot, 0, len(m.scalars)+len(m.histograms))
 	for _, c := range m.scalars {
 		snapshots = append(snapshots, c.snapshot(m.created))
@@ -136,7 +145,7 @@ type seriesMetrics struct {
 	probes, aborted, skipped tally // by outcome, reason, reason
 	failures                 map[cause]*scalar
 	lastProbe, lastGood      *scalar // nil until there is one
-	inFlight                 *scalar
+	inFlight, paused         *scalar
 
 	ttft, firstAnswer, tpot, gap, stall *histogram // nil where answers are not streamed
 	durationOK, durationFailed          *histogram

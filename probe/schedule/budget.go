@@ -99,6 +99,18 @@ func (b *Budget) settle(reserved, spent int) {
 	b.outputTokens.spend(spent)
 }
 
+// Spend runs a probe outside of any slot: it sets aside the most that it may cost, and spends what it has cost. False:
+// there was not enough, and nothing was run.
+func (b *Budget) Spend(most int, run func() (spent int)) bool {
+	if !b.reserve(most) {
+		return false
+	}
+	spent := most // what a panic costs is not known: all of it
+	defer func() { b.settle(most, spent) }()
+	spent = run()
+	return true
+}
+
 const day = 24 * time.Hour
 
 // refillShare of the refill that the bound allows is given. What is left out keeps rounding errors out of the

@@ -30,13 +30,14 @@ type Reason string
 // The reasons, in the order in which they are looked for.
 const (
 	ReasonLate     Reason = "late"      // the scheduler woke too late for the slot: the process was stopped or starved
+	ReasonPaused   Reason = "paused"    // the series is not to be probed now: maintenance, or a silence
 	ReasonOverlap  Reason = "overlap"   // the series' previous probe is still running
 	ReasonInFlight Reason = "in_flight" // as many probes are running as may
 	ReasonBudget   Reason = "budget"    // the target's budget does not allow another probe now
 )
 
 // Reasons lists every reason, so that their counters can be born at 0.
-var Reasons = []Reason{ReasonLate, ReasonOverlap, ReasonInFlight, ReasonBudget}
+var Reasons = []Reason{ReasonLate, ReasonPaused, ReasonOverlap, ReasonInFlight, ReasonBudget}
 
 // Task is one series, as the scheduler sees it. Its identity is its pointer: a caller that passes the same
 // pointer to Update again says that nothing about the series has changed. It must not be modified after that.
@@ -47,6 +48,11 @@ type Task struct {
 
 	Budget       *Budget // shared by the series of a target; nil is no bound
 	OutputTokens int     // the most that one probe may cost of the Budget; 0: not known
+
+	// Paused reports whether the series is not to be probed at an instant, that of a slot which is due. A slot that is
+	// skipped for it costs nothing of the Budget; a probe that is running when a pause begins goes on, and counts. It must
+	// return at once and must not call the scheduler. nil is never.
+	Paused func(now time.Time) bool
 
 	// Run is one probe. It is called in a goroutine of its own, once for each slot that is not skipped, and
 	// returns the output tokens that it has cost, as far as it knows. It must return soon after ctx has ended;
@@ -183,7 +189,7 @@ func (s *Scheduler) take(ctx context.Context, sr *series, now time.Time) {
 		s.move(sr, sr.slot+missed)
 		return
 	}
-	if reason, refused := s.refusal(sr); refused {
+	if reason, refused := s.refusal(sr, now); refused {
 		s.skip(sr, reason, 1)
 	} else {
 		s.start(ctx, sr)
@@ -192,8 +198,10 @@ func (s *Scheduler) take(ctx context.Context, sr *series, now time.Time) {
 }
 
 // refusal returns why a probe may not start now. If it may, its cost is reserved.
-func (s *Scheduler) refusal(sr *series) (Reason, bool) {
+func (s *Scheduler) refusal(sr *series, now time.Time) (Reason, bool) {
 	switch {
+	case sr.task.Paused != nil && sr.task.Paused(now):
+		return ReasonPaused, true
 	case sr.running != nil:
 		return ReasonOverlap, true
 	case s.opts.MaxInFlight > 0 && s.inFlight >= s.opts.MaxInFlight:

@@ -200,6 +200,17 @@ func TestSkippedSlotsAreCountedByReason(t *testing.T) {
 			started: map[string]int{"a": 2},
 			skipped: map[string]map[Reason]int{"a": {ReasonBudget: 10}},
 		},
+		{
+			name: "paused: named before overlap and budget",
+			tasks: func(r *recorder) []*Task {
+				task := r.task("a", interval, 25*time.Second)
+				task.Budget = NewBudget(config.Budget{RequestsPerDay: 96})
+				task.Paused = func(time.Time) bool { return r.starts("a") > 0 }
+				return []*Task{task}
+			},
+			started: map[string]int{"a": 1},
+			skipped: map[string]map[Reason]int{"a": {ReasonPaused: 11}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -221,6 +232,67 @@ func TestSkippedSlotsAreCountedByReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestPauseSkipsItsSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 10 * time.Second
+		r := newRecorder()
+		s := New(Options{})
+		budget := NewBudget(config.Budget{RequestsPerDay: 8640})
+		task := r.task("a", interval, 25*time.Second) // from the pause's beginning to beyond two of its slots
+		task.Budget = budget
+		begin, end := time.Now().Add(time.Minute), time.Now().Add(3*time.Minute)
+		task.Paused = func(now time.Time) bool { return !now.Before(begin) && now.Before(end) }
+		other := r.task("b", interval, 0)
+		stop := run(t, s, task, other)
+		time.Sleep(6 * time.Minute)
+		stop()
+
+		for _, at := range r.started["a"] {
+			if task.Paused(at) {
+				t.Errorf("a probe was started at %s, from %s to %s there is a pause", at, begin, end)
+			}
+		}
+		first := r.started["a"][0]
+		for i, at := range r.started["a"] {
+			if at.Sub(first)%interval != 0 {
+				t.Errorf("the pause has moved the slots: probe %d at %s, the first at %s", i, at, first)
+			}
+		}
+		// 2 of 6 slots before the pause, and 6 of 18 after it. No probe was canceled for it.
+		if got := r.starts("a"); got != 8 || len(r.causes) != 1 || !errors.Is(r.causes[0], ErrShutdown) {
+			t.Errorf("%d probes, canceled %v; want 8, and only the last, by the shutdown", got, r.causes)
+		}
+		if got := r.skipped["a"][ReasonPaused]; got != 12 {
+			t.Errorf("%d slots skipped as paused, want the 12 of 2 minutes", got)
+		}
+		if left, _ := budget.Remaining(UnitRequests); left != 8640-8 {
+			t.Errorf("%d requests are left of the budget, want what the 8 probes left", left)
+		}
+		if got := r.starts("b"); got != 36 || r.skipped["b"] != nil {
+			t.Errorf("the other series had %d probes and skipped %v, want 36 and none", got, r.skipped["b"])
+		}
+	})
+}
+
+func TestReadyWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		s := New(Options{})
+		task := r.task("a", time.Minute, 0)
+		task.Paused = func(time.Time) bool { return true }
+		stop := run(t, s, task)
+		defer stop()
+		select {
+		case <-s.Ready():
+		case <-time.After(time.Minute + time.Second):
+			t.Error("not ready though every slot of the interval has passed")
+		}
+		if r.starts("a") != 0 {
+			t.Error("a probe was started in a pause")
+		}
+	})
 }
 
 // A wake that comes too late is played to dispatch directly: nothing in a bubble of synctest can be late.

@@ -95,12 +95,14 @@ func runbookList() cog.Builder[dashboard.Panel] {
 	return note("Runbooks", b.String())
 }
 
-// status is the worst that alerts say of each scenario. Where there are no probes nothing is said.
+// status is the worst that alerts say of each scenario, unless no replica probes it on purpose. Where there are no probes
+// nothing is said.
 func status() cog.Builder[dashboard.Panel] {
 	alert := func(factor int, name, severity string) string {
 		return fmt.Sprintf(`%d * ALERTS{alertname=%q,alertstate="firing",severity=%q,%s}`, factor, name, severity, repeated)
 	}
 	expr := "max by (scenario) (" + strings.Join([]string{
+		"5 * (min by (scenario) (goodput_paused{" + repeated + "}) > 0)",
 		alert(4, "GoodputTargetDown", "critical"),
 		alert(3, "GoodputErrorBudgetBurn", "critical"),
 		alert(2, "GoodputDrop", "critical"),
@@ -108,9 +110,9 @@ func status() cog.Builder[dashboard.Panel] {
 		"0 * (sum by (scenario) (increase(goodput_probes_total{" + repeated + "}[5m])) > 0)",
 	}, " or ") + ")"
 	return stats("Status", "The worst that alerts say now. Down: no good answer. Burning: the error budget goes so fast that somebody is paged; dropped: far more attempts are bad than the objective allows, though the budget does not show it yet; slow burn: faster than it should, for working hours. "+
-		"No data: no probe in 5 minutes.", "none", queries{now("{{scenario}}", expr)}).
+		"Paused: not probed, on purpose (maintenance, a silence). No data: no probe in 5 minutes.", "none", queries{now("{{scenario}}", expr)}).
 		ColorMode(common.BigValueColorModeBackground).TextMode(common.BigValueTextModeValueAndName).
-		Mappings(words(value{"0", "OK", green}, value{"1", "Slow burn", orange}, value{"2", "Dropped", red}, value{"3", "Burning", red}, value{"4", "Down", "dark-red"})).
+		Mappings(words(value{"0", "OK", green}, value{"1", "Slow burn", orange}, value{"2", "Dropped", red}, value{"3", "Burning", red}, value{"4", "Down", "dark-red"}, value{"5", "Paused", blue})).
 		Thresholds(steps(green))
 }
 

@@ -49,7 +49,7 @@ func sloCounts() cog.Builder[dashboard.Panel] {
 	count := func(expr string) string { return "count(" + expr + ") or vector(0)" }
 	return stats("SLOs by state",
 		"Meeting: a quarter of the budget of 30 days is left, or more, and no burn alert fires. At risk: less is left, or a burn alert fires. "+
-			"Breached: the budget is used up. Too little data: of the last hour's probes less than a quarter came; nothing is said of these.",
+			"Breached: the budget is used up. Too little data: of the last hour's probes less than a quarter came; nothing is said of these, nor of those that are paused.",
 		"none", queries{
 			now("Meeting", count("("+left+" >= 0.25 unless "+burning+") and "+enough)),
 			now("At risk", count("(("+left+" >= 0.25 and "+burning+") or ("+left+" >= 0 < 0.25)) and "+enough)),
@@ -76,20 +76,22 @@ func sloTable() cog.Builder[dashboard.Panel] {
 		property("custom.cellOptions", map[string]any{"type": "color-text"}),
 		property("thresholds", steps(green, step{1, yellow}, step{3, orange}, step{6, red})),
 	}
+	paused := "(slo:goodput_slo_objective:ratio{" + overviewSLOs + "} * 0 + 3) and on (" + seriesKey + ") " +
+		"(min by (" + seriesKey + ") (goodput_paused{" + manySeries + "}) > 0)"
 	state := by("max", firing(`severity="critical",`+overviewSLOs)+" * 2 or "+firing(`severity="warning",`+overviewSLOs)+
-		" or slo:goodput_slo_objective:ratio{"+overviewSLOs+"} * 0")
+		" or "+paused+" or slo:goodput_slo_objective:ratio{"+overviewSLOs+"} * 0")
 	days7 := func(name string) string { return "sum_over_time(" + recorded(name, "5m", overviewSLOs) + "[7d:5m])" }
 	attainment7d := "1 - " + days7("slo:goodput_slo_bad_events:increase") + " / (" + days7("slo:goodput_slo_events:increase") + " > 0)"
 	lasts := "30 * 86400 * clamp_min(" + budgetLeft(overviewSLOs) + ", 0) / on (" + sloKey + ") (" + burnRate("6h", overviewSLOs) + " > 0)"
 
 	return tableOf("SLOs",
-		"One row for each SLO; the worst, where several jobs probe the same. 95 % from–to is the interval (Wilson) in which the true attainment of the day "+
+		"One row for each SLO; the worst, where several jobs probe the same. Paused: not probed, on purpose. 95 % from–to is the interval (Wilson) in which the true attainment of the day "+
 			"lies, as far as that many attempts can tell. Budget lasts: at the pace of the last 6 h. Data: the share of the last hour's expected probes that came; below 25 % "+
 			"no burn alert judges.",
 		[]string{"target", "scenario", "slo"},
 		column{"Alert", state, []dashboard.DynamicConfigValue{
-			property("mappings", words(value{"0", "–", "text"}, value{"1", "ticket", orange}, value{"2", "page", red})),
-			property("custom.cellOptions", map[string]any{"type": "color-text"}), property("custom.width", 65),
+			property("mappings", words(value{"0", "–", "text"}, value{"1", "ticket", orange}, value{"2", "page", red}, value{"3", "paused", blue})),
+			property("custom.cellOptions", map[string]any{"type": "color-text"}), property("custom.width", 70),
 		}},
 		column{"Objective", by("max", "slo:goodput_slo_objective:ratio{"+overviewSLOs+"}"), percent(85)},
 		column{"1 d", by("min", attainment("1d", overviewSLOs)), percent(75)},

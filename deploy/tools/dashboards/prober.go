@@ -109,8 +109,8 @@ func reloaded() cog.Builder[dashboard.Panel] {
 }
 
 func skippedShare() cog.Builder[dashboard.Panel] {
-	return stats("Slots skipped (30 m)", "The share of slots in which no probe was started. Above 10 % an alert fires.", "percentunit", queries{
-		now("", `sum(increase(goodput_slots_skipped_total{`+instances+`}[30m])) / (sum(increase(goodput_slots_total{`+instances+`}[30m])) > 0)`),
+	return stats("Slots skipped (30 m)", "The share of slots in which no probe was started, other than on purpose. Above 10 % an alert fires.", "percentunit", queries{
+		now("", `sum(increase(goodput_slots_skipped_total{`+instances+`,reason!="paused"}[30m])) / (sum(increase(goodput_slots_total{`+instances+`}[30m])) > 0)`),
 	}).
 		Decimals(1).Thresholds(steps(green, step{0.01, yellow}, step{0.1, red}))
 }
@@ -119,16 +119,18 @@ func slots() cog.Builder[dashboard.Panel] {
 	every := func(metric, selector string) string {
 		return "sum(increase(" + metric + "{" + selector + "}[$__interval]))"
 	}
-	return bars("Slots, and what became of them", "Attempts, probes that the prober aborted itself, and slots without a probe. Together they are all slots, up to those in flight.", queries{
+	return bars("Slots, and what became of them", "Attempts, probes that the prober aborted itself, and slots without a probe, on purpose (paused) or not. Together they are all slots, up to those in flight.", queries{
 		line("attempts", every("goodput_probes_total", instances)),
 		line("aborted", every("goodput_aborted_probes_total", instances)),
-		line("skipped", every("goodput_slots_skipped_total", instances)),
-	}).OverrideByName("attempts", colored(green)).OverrideByName("aborted", colored(orange)).OverrideByName("skipped", colored(red))
+		line("paused", every("goodput_slots_skipped_total", instances+`,reason="paused"`)),
+		line("skipped", every("goodput_slots_skipped_total", instances+`,reason!="paused"`)),
+	}).OverrideByName("attempts", colored(green)).OverrideByName("aborted", colored(orange)).
+		OverrideByName("paused", colored(blue)).OverrideByName("skipped", colored(red))
 }
 
 func skipped() cog.Builder[dashboard.Panel] {
 	return bars("Slots skipped, by reason",
-		"overlap: the probe before still ran. budget: the target's budget thins probes out. late: the prober itself was late. in_flight: as many probes were running as may.",
+		"overlap: the probe before still ran. budget: the target's budget thins probes out. late: the prober itself was late. in_flight: as many probes were running as may. paused: on purpose.",
 		queries{line("{{reason}}", counted("reason", "goodput_slots_skipped_total", instances))}).AxisSoftMax(1)
 }
 

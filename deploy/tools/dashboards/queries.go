@@ -14,7 +14,10 @@ const (
 )
 
 // sloKey is what tells one SLO from another, in joins of recorded series with one another and with alerts.
-const sloKey = "job, target, model, scenario, slo"
+const sloKey = seriesKey + ", slo"
+
+// seriesKey is what tells one series from another, over all replicas and vantages.
+const seriesKey = "job, target, model, scenario"
 
 // recorded is a series of deploy/rules for a window.
 func recorded(name, window, selector string) string {
