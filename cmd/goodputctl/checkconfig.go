@@ -50,10 +50,7 @@ func dailyCost(cfg *config.Config) (requests float64, tokens string) {
 	for _, s := range cfg.Series {
 		n := day / s.Scenario.Interval.Seconds()
 		requests += n
-		limit := max(s.Scenario.MaxTokens, s.Scenario.OutputTokens)
-		for _, p := range s.Scenario.Prompts {
-			limit = max(limit, p.MaxTokens)
-		}
+		limit := s.Scenario.LongestAnswer()
 		unbounded = unbounded || limit == 0
 		output += n * float64(limit)
 	}

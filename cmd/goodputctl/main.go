@@ -20,12 +20,16 @@ const (
 	exitGood    = 0
 	exitNotGood = 1
 	exitUsage   = 2 // also the prober's own failures
+
+	exitInterrupted = 130 // by Ctrl-C, as shells have it
 )
 
 // command is one subcommand: it adds its flags to an application and returns what runs when it is chosen.
 type command func(app *kingpin.Application) (name string, run func(ctx context.Context, stdout, stderr io.Writer) int)
 
-var commands = []command{probeCommand, checkConfigCommand, simulateCommand}
+var commands = []command{
+	probeCommand, benchCommand, sweepCommand, compareCommand, mergeCommand, checkConfigCommand, simulateCommand,
+}
 
 func main() {
 	// net/http prints there what servers send unasked, which may repeat credentials.

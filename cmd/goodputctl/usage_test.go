@@ -87,11 +87,12 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for name, args := range map[string][]string{
-		"help.golden": {"--help"}, "probe_help.golden": {"probe", "--help"}, "check-config_help.golden": {"check-config", "--help"},
-		"simulate_help.golden": {"simulate", "--help"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, command := range []string{"", "probe", "bench", "sweep", "compare", "merge", "check-config", "simulate"} {
+		t.Run(command, func(t *testing.T) {
+			name, args := "help.golden", []string{"--help"}
+			if command != "" {
+				name, args = command+"_help.golden", []string{command, "--help"}
+			}
 			r := goodputctl(t, nil, args...)
 			if r.code != 0 || r.stderr != "" {
 				t.Fatalf("exit code %d, stderr %q", r.code, r.stderr)

@@ -9,6 +9,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +27,10 @@ type objects struct {
 	monitors        map[string]*monitoringv1.ServiceMonitor
 	rules           map[string]*monitoringv1.PrometheusRule
 	workload        workload
+	job             *batchv1.Job
 }
 
-// workload is what a Deployment and a StatefulSet have in common.
+// workload is what a Deployment, a StatefulSet and a Job have in common.
 type workload struct {
 	kind        string
 	replicas    int32
@@ -41,7 +43,7 @@ type workload struct {
 func decode(t *testing.T, manifests []byte) *objects {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, monitoringv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, monitoringv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -94,6 +96,9 @@ func (o *objects) add(object runtime.Object) error {
 		return o.setWorkload(workload{"Deployment", *v.Spec.Replicas, "", v.Spec.Selector, v.Spec.Template})
 	case *appsv1.StatefulSet:
 		return o.setWorkload(workload{"StatefulSet", *v.Spec.Replicas, v.Spec.ServiceName, v.Spec.Selector, v.Spec.Template})
+	case *batchv1.Job:
+		o.job = v
+		return o.setWorkload(workload{"Job", *v.Spec.Completions, "", v.Spec.Selector, v.Spec.Template})
 	}
 	return fmt.Errorf("nobody expects a %T", object)
 }

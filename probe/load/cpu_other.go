@@ -1,0 +1,8 @@
+//go:build !unix
+
+package load
+
+import "time"
+
+// cpuTime is not known here: 0.
+func cpuTime() time.Duration { return 0 }
