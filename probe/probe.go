@@ -294,6 +294,8 @@ func (a *attempt) retryAfter(told *wire.Error) {
 	}
 }
 
+var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+
 // read reads the answer to its end and classifies it. Nil is a success.
 func (a *attempt) read(resp *http.Response) *failure {
 	a.decoder = a.protocol.Decoder(a.request)
@@ -329,8 +331,6 @@ func (a *attempt) ended() *failure {
 	}
 	return a.check()
 }
-
-var buffers = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
 // readBody feeds the body to the framer, read by read, and the frames to the answer.
 func (a *attempt) readBody(resp *http.Response) error {

@@ -136,6 +136,18 @@ func (r *Result) Has(f Flag) bool {
 	return false
 }
 
+// Missed lists the criteria that the result missed, or that could not be measured, in the order of the SLO.
+func (r *Result) Missed() []string {
+	var names []string
+	for _, j := range r.Judgments {
+		criterion := j.SLO != SLOGoodput && j.SLO != SLOAvailability
+		if criterion && (j.Verdict == Missed || j.Verdict == Unmeasurable) {
+			names = append(names, j.SLO)
+		}
+	}
+	return names
+}
+
 // Figure is one of a result's durations, by its name.
 type Figure struct {
 	Name  string // as in the JSON, without the unit: "ttft"

@@ -13,8 +13,11 @@ import (
 	"github.com/go-kit/log/level"
 
 	"goodput_exporter/collector"
+	"goodput_exporter/collector/journal"
+	"goodput_exporter/collector/live"
 	"goodput_exporter/config"
 	"goodput_exporter/probe"
+	"goodput_exporter/probe/pause"
 	"goodput_exporter/probe/schedule"
 )
 
@@ -26,6 +29,9 @@ type daemon struct {
 	load      func() (*config.Config, error)
 	logger    log.Logger
 	collector *collector.Collector
+	live      *live.Live
+	journal   *journal.Journal // nil: there is none
+	pauses    *pause.Registry
 	scheduler *schedule.Scheduler
 	clients   *probe.Clients
 	userAgent string
@@ -33,8 +39,8 @@ type daemon struct {
 	rewatch   atomic.Pointer[context.CancelFunc] // ends the watch of target files, which then starts anew
 
 	reloading sync.Mutex
-	series    map[string]*series // by key
-	budgets   sync.Map           // target name -> budget
+	series    atomic.Pointer[map[string]*series] // by key; never changed, but replaced
+	budgets   sync.Map                           // target name -> budget
 }
 
 // series is one series in force.
@@ -51,17 +57,21 @@ type budget struct {
 	*schedule.Budget
 }
 
-func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger) *daemon {
+func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger, k kept) *daemon {
 	d := &daemon{
-		load: load, logger: logger, clients: probe.NewClients(), series: map[string]*series{},
+		load: load, logger: logger, journal: k.journal, pauses: k.pauses, clients: probe.NewClients(),
 		userAgent: probe.UserAgent("goodput_exporter"),
 	}
+	d.series.Store(&map[string]*series{})
 	var skips []string
 	for _, r := range schedule.Reasons {
 		skips = append(skips, string(r))
 	}
-	d.collector = collector.New(collector.Options{Full: f.fullMetrics, SkipReasons: skips, BudgetRemaining: d.budgetRemaining})
+	d.collector = collector.New(collector.Options{
+		Full: f.fullMetrics, SkipReasons: skips, BudgetRemaining: d.budgetRemaining, Paused: d.paused, Process: journalMetrics(k.journal),
+	})
 	d.scheduler = schedule.New(schedule.Options{Vantage: f.vantage, MaxInFlight: f.maxInFlight, Grace: f.grace, Panic: d.panicked})
+	d.live = live.New(live.Options{Next: d.scheduler.Next, Paused: d.pauseOf})
 	return d
 }
 
@@ -69,7 +79,7 @@ func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger)
 func (d *daemon) close() {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	for _, s := range d.series {
+	for _, s := range *d.series.Load() {
 		s.client.Release()
 	}
 	d.clients.Close()
@@ -108,10 +118,10 @@ func (d *daemon) reload(ctx context.Context) error {
 
 // apply builds what is new, swaps, and lets go of what is gone. Series that stay as they are keep everything.
 func (d *daemon) apply(ctx context.Context, cfg *config.Config) error {
-	next := make(map[string]*series, len(cfg.Series))
+	current, next := *d.series.Load(), make(map[string]*series, len(cfg.Series))
 	var built []*series
 	for _, sc := range cfg.Series {
-		if old := d.series[sc.Key()]; old != nil && old.config.Equal(sc) {
+		if old := current[sc.Key()]; old != nil && old.config.Equal(sc) {
 			next[sc.Key()] = old
 			continue
 		}
@@ -128,6 +138,8 @@ func (d *daemon) apply(ctx context.Context, cfg *config.Config) error {
 
 	d.updateBudgets(cfg)
 	d.collector.Update(cfg)
+	d.live.Update(cfg)
+	d.pauses.Update(cfg)
 	for _, s := range built {
 		s.task = d.task(s)
 	}
@@ -140,12 +152,12 @@ func (d *daemon) apply(ctx context.Context, cfg *config.Config) error {
 	if err := d.scheduler.Update(wait, tasks); err != nil {
 		level.Warn(d.logger).Log("msg", "probes of series that are gone have not ended yet", "err", err)
 	}
-	for key, old := range d.series {
+	for key, old := range current {
 		if next[key] != old {
 			old.client.Release()
 		}
 	}
-	d.series = next
+	d.series.Store(&next)
 	before := d.config.Swap(cfg)
 	if cancel := d.rewatch.Load(); cancel != nil && !slices.Equal(before.TargetGlobs, cfg.TargetGlobs) {
 		(*cancel)()
@@ -166,34 +178,41 @@ func (d *daemon) build(sc *config.Series) (*series, error) {
 	return &series{config: sc, client: client, prober: prober}, nil
 }
 
-// task makes a series known to the scheduler. Its metrics must have been born.
+// task makes a series known to the scheduler. Its metrics and its live state must have been born.
 func (d *daemon) task(s *series) *schedule.Task {
-	metrics := d.collector.Series(s.config.Key())
-	sc := s.config.Scenario
+	sc, observers := s.config.Scenario, d.observers(s.config.Key())
 	return &schedule.Task{
 		Key: s.config.Key(), Interval: sc.Interval, Jitter: sc.Jitter,
 		Budget: d.budgetOf(s.config.Target), OutputTokens: sc.LongestAnswer(),
 		Run: func(ctx context.Context, slot schedule.Slot) int {
-			metrics.SlotStarted(slot.Delay)
-			metrics.ProbeStarted()
-			defer metrics.ProbeEnded()
+			observers.started(slot.Delay)
+			defer observers.ended()
 			r := s.prober.Probe(ctx)
-			metrics.Observe(r)
-			logResult(d.logger, r)
-			if r.OutputTokens == nil {
-				return 0
-			}
-			return *r.OutputTokens
+			observers.observe(r)
+			return outputTokens(r)
 		},
-		Skipped: func(reason schedule.Reason, slots int) { metrics.SlotsSkipped(string(reason), slots) },
+		Paused:  func(time.Time) bool { return d.paused(s.config.Target.Name, sc.Name) },
+		Skipped: observers.skipped,
 	}
+}
+
+// outputTokens returns what a probe has cost, as far as it is known.
+func outputTokens(r *probe.Result) int {
+	if r.OutputTokens == nil {
+		return 0
+	}
+	return *r.OutputTokens
 }
 
 // panicked records that the prober itself failed.
 func (d *daemon) panicked(key string, value any, stack []byte) {
 	level.Error(d.logger).Log("msg", "a probe panicked; please report this", "series", key, "panic", value, "stack", string(stack))
+	r := &probe.Result{Time: time.Now(), Outcome: probe.LocalError, Error: fmt.Sprint(value)}
 	if s := d.collector.Series(key); s != nil {
-		s.Observe(&probe.Result{Outcome: probe.LocalError, Error: fmt.Sprint(value)})
+		s.Observe(r)
+	}
+	if s := d.live.Series(key); s != nil {
+		s.Observe(r)
 	}
 }
 

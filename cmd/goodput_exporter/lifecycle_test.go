@@ -262,8 +262,9 @@ type harness struct {
 
 func newHarness(t *testing.T, f *flags, file string) *harness {
 	t.Helper()
-	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger())
-	handler, err := routes(d, "/metrics")
+	f.telemetryPath = "/metrics"
+	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), keepNothing(t))
+	handler, err := routes(d, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,6 +276,16 @@ func newHarness(t *testing.T, f *flags, file string) *harness {
 		d.close()
 	})
 	return h
+}
+
+// keepNothing is a daemon's memory that ends with it.
+func keepNothing(t *testing.T) kept {
+	t.Helper()
+	k, err := (&flags{}).keep(log.NewNopLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 // reload reloads over HTTP, as it is done in production.

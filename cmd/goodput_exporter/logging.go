@@ -58,7 +58,7 @@ func logResult(logger log.Logger, r *probe.Result) {
 	}
 	add("reason", r.Reason, r.Reason != "")
 	add("in_band", true, r.InBand)
-	add("missed", strings.Join(missed(r), ","), r.Outcome == probe.SLOViolation)
+	add("missed", strings.Join(r.Missed(), ","), r.Outcome == probe.SLOViolation)
 	add("status_code", r.StatusCode, r.StatusCode != 0)
 	add("finish_reason", r.FinishReason, r.FinishReason != "")
 	for _, f := range r.Figures() {
@@ -75,15 +75,4 @@ func logResult(logger log.Logger, r *probe.Result) {
 	add("err", r.Error, r.Error != "")
 	add("request_id", r.RequestID, r.RequestID != "")
 	_ = leveled.Log(append(fields, "trace_id", r.TraceID)...)
-}
-
-// missed lists the criteria that a result missed.
-func missed(r *probe.Result) []string {
-	var names []string
-	for _, j := range r.Judgments {
-		if j.SLO != probe.SLOGoodput && (j.Verdict == probe.Missed || j.Verdict == probe.Unmeasurable) {
-			names = append(names, j.SLO)
-		}
-	}
-	return names
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"goodput_exporter/config"
+	livepage "goodput_exporter/dashboards/live"
 )
 
 // flags are the flags of the daemon.
@@ -38,6 +40,9 @@ type flags struct {
 	telemetryPath string
 	logLevel      string
 	logFormat     string
+	journal       journalFlags
+	silencesFile  string
+	healthAddress string
 	web           *web.FlagConfig
 }
 
@@ -88,7 +93,18 @@ func (f *flags) register(app *kingpin.Application) {
 	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&f.telemetryPath)
 	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&f.logLevel, "debug", "info", "warn", "error")
 	app.Flag("log.format", "Format of log messages: logfmt or json.").Default("logfmt").EnumVar(&f.logFormat, "logfmt", "json")
+	app.Flag("web.health-address", "Further address for /-/healthy and /-/ready alone, without the authentication of --web.config.file. Empty is none.").
+		StringVar(&f.healthAddress)
+	f.journal.register(app)
+	app.Flag("silences.file", "File to keep silences in over a restart. Empty is none.").StringVar(&f.silencesFile)
 	f.web = kingpinflag.AddFlags(app, ":10042")
+}
+
+// isPage reports whether a path is that of a page beside the metrics.
+func isPage(path string) bool {
+	return slices.ContainsFunc(append([]string{"/config", "/-/", "/debug/"}, livepage.Paths...), func(page string) bool {
+		return path == page || strings.HasSuffix(page, "/") && strings.HasPrefix(path, page)
+	})
 }
 
 // check refuses flags that contradict each other, and paths that cannot be.
@@ -98,7 +114,7 @@ func (f *flags) check() error {
 		return errors.New("--demo and --config.file exclude each other")
 	case !strings.HasPrefix(p, "/") || path.Clean(p) != p || strings.ContainsAny(p, "{} "):
 		return fmt.Errorf("--web.telemetry-path: %q is no path such as /metrics", p)
-	case p == "/config" || strings.HasPrefix(p, "/-/") || strings.HasPrefix(p, "/debug/"):
+	case isPage(p):
 		return fmt.Errorf("--web.telemetry-path: %q is the path of another page", p)
 	}
 	return nil
@@ -142,13 +158,21 @@ func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
 		return err
 	}
 	defer closer.Close()
-	d := newDaemon(f, load, logger)
+	kept, err := f.keep(logger)
+	if err != nil {
+		return err
+	}
+	defer kept.close(logger)
+	d := newDaemon(f, load, logger, kept)
 	defer d.close()
 	hup := make(chan os.Signal, 1) // from the start to the end, because otherwise it kills
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	level.Info(logger).Log("msg", "starting goodput_exporter", "version", version.Info(), "build", version.BuildContext())
 	if err := d.reload(ctx); err != nil {
+		return err
+	}
+	if err := d.restore(f.journal.path); err != nil {
 		return err
 	}
 	server, err := newServer(ctx, d, f, plain)
@@ -163,6 +187,7 @@ func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
 	add(func(ctx context.Context) error { return d.probe(ctx, server.listening) })
 	add(func(ctx context.Context) error { return d.reloadOnSignal(ctx, hup) })
 	add(d.reloadOnChange)
+	add(func(ctx context.Context) error { return d.serveHealth(ctx, f.healthAddress) })
 	g.Add(server.serve, server.stop)
 	if err := g.Run(); err != nil && ctx.Err() == nil {
 		return err

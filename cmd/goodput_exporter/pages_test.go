@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,7 @@ func TestLandingPageLinksLeadSomewhere(t *testing.T) {
 	links := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(get(t, d.url+"/").body, -1)
 	found := map[string]bool{}
 	for _, link := range links {
-		u, err := base.Parse(link[1])
+		u, err := base.Parse(html.UnescapeString(link[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,12 +138,13 @@ func TestMetricsInEachFormat(t *testing.T) {
 func TestReadyOnceEverySeriesHadItsFirstSlot(t *testing.T) {
 	t.Parallel()
 	file := configure(t, oneTarget(simulate(t, probetest.Config{Models: oneModel})))
-	d := newDaemon(&flags{}, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger())
+	f := &flags{telemetryPath: "/metrics"}
+	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), keepNothing(t))
 	defer d.close()
 	if err := d.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	handler, err := routes(d, "/metrics")
+	handler, err := routes(d, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
-	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
+
+	livepage "goodput_exporter/dashboards/live"
 )
 
 // stopWait is how long requests under way may take when the server stops.
@@ -31,7 +32,7 @@ type server struct {
 // newServer returns a server of the daemon's pages. The contexts of its requests end with ctx. plain is a logger
 // without time and place.
 func newServer(ctx context.Context, d *daemon, f *flags, plain log.Logger) (*server, error) {
-	handler, err := routes(d, f.telemetryPath)
+	handler, err := routes(d, f)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +67,15 @@ func (s *server) stop(error) {
 	}
 }
 
-func routes(d *daemon, telemetryPath string) (http.Handler, error) {
+func routes(d *daemon, f *flags) (http.Handler, error) {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+telemetryPath, d.collector.Handler())
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "goodput_exporter is healthy.") })
-	mux.HandleFunc("GET /-/ready", d.serveReady)
+	const root = "/{$}" // and nothing below it
+	metrics := f.telemetryPath
+	if metrics == "/" {
+		metrics = root
+	}
+	mux.Handle("GET "+metrics, d.collector.Handler())
+	d.registerHealth(mux)
 	mux.HandleFunc("POST /-/reload", d.serveReload)
 	mux.HandleFunc("GET /config", d.serveConfig)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -79,24 +84,44 @@ func routes(d *daemon, telemetryPath string) (http.Handler, error) {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol) // what go tool pprof asks
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	landing, err := web.NewLandingPage(web.LandingConfig{
-		Name:        "goodput_exporter",
-		Description: "Prometheus exporter and continuous SLO prober for LLM endpoints",
-		Version:     version.Info(),
-		Links: []web.LandingLinks{
-			{Address: telemetryPath, Text: "Metrics"},
-			{Address: "/config", Text: "Configuration", Description: "in force, secrets masked"},
-			{Address: "/-/healthy", Text: "Healthy", Description: "the process runs"},
-			{Address: "/-/ready", Text: "Ready", Description: "every series has had its first slot"},
-		},
-	})
+	live, err := newPage(d, f)
 	if err != nil {
-		return nil, fmt.Errorf("landing page: %w", err)
+		return nil, fmt.Errorf("live page: %w", err)
 	}
-	if telemetryPath != "/" {
-		mux.Handle("GET /{$}", landing)
+	if metrics != root {
+		mux.Handle("GET "+root, live)
+	}
+	for _, path := range livepage.Paths {
+		mux.Handle(path, live)
 	}
 	return mux, nil
+}
+
+// registerHealth adds the pages that say how the process is.
+func (d *daemon) registerHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "goodput_exporter is healthy.") })
+	mux.HandleFunc("GET /-/ready", d.serveReady)
+}
+
+// serveHealth serves only how the process is, on an address of its own, until ctx ends: without the password that the
+// other pages may have. An empty address is none.
+func (d *daemon) serveHealth(ctx context.Context, address string) error {
+	if address == "" {
+		<-ctx.Done()
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--web.health-address: %w", err)
+	}
+	mux := http.NewServeMux()
+	d.registerHealth(mux)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
