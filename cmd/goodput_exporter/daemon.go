@@ -13,11 +13,9 @@ import (
 	"github.com/go-kit/log/level"
 
 	"goodput_exporter/collector"
-	"goodput_exporter/collector/journal"
 	"goodput_exporter/collector/live"
 	"goodput_exporter/config"
 	"goodput_exporter/probe"
-	"goodput_exporter/probe/pause"
 	"goodput_exporter/probe/schedule"
 )
 
@@ -30,8 +28,7 @@ type daemon struct {
 	logger    log.Logger
 	collector *collector.Collector
 	live      *live.Live
-	journal   *journal.Journal // nil: there is none
-	pauses    *pause.Registry
+	outside
 	scheduler *schedule.Scheduler
 	clients   *probe.Clients
 	userAgent string
@@ -57,9 +54,9 @@ type budget struct {
 	*schedule.Budget
 }
 
-func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger, k kept) *daemon {
+func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger, o outside) *daemon {
 	d := &daemon{
-		load: load, logger: logger, journal: k.journal, pauses: k.pauses, clients: probe.NewClients(),
+		load: load, logger: logger, outside: o, clients: probe.NewClients(),
 		userAgent: probe.UserAgent("goodput_exporter"),
 	}
 	d.series.Store(&map[string]*series{})
@@ -68,7 +65,7 @@ func newDaemon(f *flags, load func() (*config.Config, error), logger log.Logger,
 		skips = append(skips, string(r))
 	}
 	d.collector = collector.New(collector.Options{
-		Full: f.fullMetrics, SkipReasons: skips, BudgetRemaining: d.budgetRemaining, Paused: d.paused, Process: journalMetrics(k.journal),
+		Full: f.fullMetrics, SkipReasons: skips, BudgetRemaining: d.budgetRemaining, Paused: d.paused, Process: o.metrics(),
 	})
 	d.scheduler = schedule.New(schedule.Options{Vantage: f.vantage, MaxInFlight: f.maxInFlight, Grace: f.grace, Panic: d.panicked})
 	d.live = live.New(live.Options{Next: d.scheduler.Next, Paused: d.pauseOf})
@@ -180,7 +177,7 @@ func (d *daemon) build(sc *config.Series) (*series, error) {
 
 // task makes a series known to the scheduler. Its metrics and its live state must have been born.
 func (d *daemon) task(s *series) *schedule.Task {
-	sc, observers := s.config.Scenario, d.observers(s.config.Key())
+	sc, observers := s.config.Scenario, d.observers(s.config)
 	return &schedule.Task{
 		Key: s.config.Key(), Interval: sc.Interval, Jitter: sc.Jitter,
 		Budget: d.budgetOf(s.config.Target), OutputTokens: sc.LongestAnswer(),

@@ -263,7 +263,7 @@ type harness struct {
 func newHarness(t *testing.T, f *flags, file string) *harness {
 	t.Helper()
 	f.telemetryPath = "/metrics"
-	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), keepNothing(t))
+	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), nothingOutside(t))
 	handler, err := routes(d, f)
 	if err != nil {
 		t.Fatal(err)
@@ -278,14 +278,14 @@ func newHarness(t *testing.T, f *flags, file string) *harness {
 	return h
 }
 
-// keepNothing is a daemon's memory that ends with it.
-func keepNothing(t *testing.T) kept {
+// nothingOutside is a daemon's world that ends with it.
+func nothingOutside(t *testing.T) outside {
 	t.Helper()
-	k, err := (&flags{}).keep(log.NewNopLogger())
+	o, err := (&flags{}).open(t.Context(), log.NewNopLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return o
 }
 
 // reload reloads over HTTP, as it is done in production.

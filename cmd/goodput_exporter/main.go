@@ -42,6 +42,7 @@ type flags struct {
 	logFormat     string
 	journal       journalFlags
 	silencesFile  string
+	otlp          bool
 	healthAddress string
 	web           *web.FlagConfig
 }
@@ -97,6 +98,7 @@ func (f *flags) register(app *kingpin.Application) {
 		StringVar(&f.healthAddress)
 	f.journal.register(app)
 	app.Flag("silences.file", "File to keep silences in over a restart. Empty is none.").StringVar(&f.silencesFile)
+	app.Flag("tracing.otlp", "Export a span of each probe by OTLP over HTTP, as the environment variables OTEL_EXPORTER_OTLP_* say.").BoolVar(&f.otlp)
 	f.web = kingpinflag.AddFlags(app, ":10042")
 }
 
@@ -158,12 +160,12 @@ func (f *flags) run(ctx context.Context, logger, plain log.Logger) error {
 		return err
 	}
 	defer closer.Close()
-	kept, err := f.keep(logger)
+	outside, err := f.open(ctx, logger)
 	if err != nil {
 		return err
 	}
-	defer kept.close(logger)
-	d := newDaemon(f, load, logger, kept)
+	defer outside.close(logger)
+	d := newDaemon(f, load, logger, outside)
 	defer d.close()
 	hup := make(chan os.Signal, 1) // from the start to the end, because otherwise it kills
 	signal.Notify(hup, syscall.SIGHUP)

@@ -5,6 +5,7 @@ import (
 
 	"goodput_exporter/collector"
 	"goodput_exporter/collector/live"
+	"goodput_exporter/config"
 	"goodput_exporter/probe"
 	"goodput_exporter/probe/schedule"
 )
@@ -12,14 +13,14 @@ import (
 // observers are all who are told what one series does.
 type observers struct {
 	daemon  *daemon
-	key     string
+	config  *config.Series
 	metrics *collector.Series
 	live    *live.Series
 }
 
 // observers returns those of a series, whose metrics and live state must have been born.
-func (d *daemon) observers(key string) observers {
-	return observers{d, key, d.collector.Series(key), d.live.Series(key)}
+func (d *daemon) observers(sc *config.Series) observers {
+	return observers{d, sc, d.collector.Series(sc.Key()), d.live.Series(sc.Key())}
 }
 
 func (o observers) started(delay time.Duration) {
@@ -37,7 +38,10 @@ func (o observers) observe(r *probe.Result) {
 	o.metrics.Observe(r)
 	o.live.Observe(r)
 	if o.daemon.journal != nil {
-		o.daemon.journal.Append(o.key, r)
+		o.daemon.journal.Append(o.config.Key(), r)
+	}
+	if o.daemon.traces != nil {
+		o.daemon.traces.Observe(o.config.Target, r)
 	}
 	logResult(o.daemon.logger, r)
 }

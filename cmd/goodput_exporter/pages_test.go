@@ -139,7 +139,7 @@ func TestReadyOnceEverySeriesHadItsFirstSlot(t *testing.T) {
 	t.Parallel()
 	file := configure(t, oneTarget(simulate(t, probetest.Config{Models: oneModel})))
 	f := &flags{telemetryPath: "/metrics"}
-	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), keepNothing(t))
+	d := newDaemon(f, func() (*config.Config, error) { return config.Load(file) }, log.NewNopLogger(), nothingOutside(t))
 	defer d.close()
 	if err := d.reload(t.Context()); err != nil {
 		t.Fatal(err)
