@@ -100,7 +100,8 @@ deploy: tools build ## check rules, dashboards and manifests, with real Promethe
 operating-curve: ## simulate the alerts: how soon they page, and how often for nothing
 	@cd deploy/tools && $(GO) run ./curve
 
-bench: ## measure accuracy and cost beside a plain client, about 11 minutes; BENCH_FLAGS="-parts paced,catchup,footprint,scrape -repeats 5"
+# The part "load" also compares with hey and aiohttp. Where they are not installed it says so, and goes on without them.
+bench: ## measure accuracy and cost beside a plain client, about 13 minutes; BENCH_FLAGS="-parts paced,catchup,load,footprint,scrape -repeats 5"
 	$(GO) test -tags bench -run '^TestGoals$$' -count 1 -timeout 40m -v ./probe/accuracy $(BENCH_FLAGS)
 
 # Two targets at a time, each with one worker: a fuzz run waits a good part of its time for builds and for its own corpus.

@@ -19,7 +19,7 @@ import (
 
 var (
 	repeats = flag.Int("repeats", 5, "how often each client is measured")
-	parts   = flag.String("parts", "paced,catchup,footprint,scrape", "what is measured")
+	parts   = flag.String("parts", "paced,catchup,load,footprint,scrape", "what is measured")
 	series  = flag.Int("series", 1000, "series of the footprint")
 	settle  = flag.Duration("settle", 32*time.Second, "what the footprint's process is given before it is watched")
 	watch   = flag.Duration("watch", 46*time.Second, "how long the footprint's process is watched")
@@ -47,6 +47,9 @@ func TestGoals(t *testing.T) {
 	}
 	if slices.Contains(wanted, "catchup") {
 		measured("Whole streams in one write, client on one core", runCatchUp(t, out, *repeats))
+	}
+	if slices.Contains(wanted, "load") {
+		measured("A level of load, beside the plain client and other load generators", runLoad(t, out, *repeats))
 	}
 	if slices.Contains(wanted, "footprint") {
 		measured("Footprint", runFootprint(t, out, footprintSettings{Series: *series, Settle: *settle, Watch: *watch}))

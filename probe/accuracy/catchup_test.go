@@ -32,21 +32,9 @@ type catchUpFigures struct {
 // runCatchUp lets the clients take whole streams, each of one write, in turns. The server has a core of its own.
 func runCatchUp(t *testing.T, out io.Writer, repeats int) catchUp {
 	t.Helper()
-	var before unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		t.Fatal(err)
-	}
-	if before.Count() < 2 {
-		fmt.Fprintln(out, "catch-up: there are no two cores, so client and server share one")
-	}
 	long := startTruthServer(t, truthSettings{Mode: "batch", Tokens: pacedTokens}, "GOMAXPROCS=1")
 	short := startTruthServer(t, truthSettings{Mode: "batch", Tokens: 28}, "GOMAXPROCS=1")
-	for _, s := range []*truthServer{long, short} {
-		pin(t, s.cmd.Process.Pid, core(1%before.Count()))
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	pin(t, os.Getpid(), core(0))
-	defer pin(t, os.Getpid(), before)
+	defer apart(t, out, long, short)()
 
 	var c catchUp
 	for i := range repeats {
@@ -55,6 +43,27 @@ func runCatchUp(t *testing.T, out io.Writer, repeats int) catchUp {
 		c.ours = append(c.ours, measureCatchUp(t, newOurs, long, short))
 	}
 	return c
+}
+
+// apart confines this process to one core and the servers to another, until the returned function is called.
+func apart(t *testing.T, out io.Writer, servers ...*truthServer) (again func()) {
+	t.Helper()
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	if before.Count() < 2 {
+		fmt.Fprintln(out, "there are no two cores, so client and server share one")
+	}
+	for _, s := range servers {
+		pin(t, s.cmd.Process.Pid, core(1%before.Count()))
+	}
+	procs := runtime.GOMAXPROCS(1)
+	pin(t, os.Getpid(), core(0))
+	return func() {
+		pin(t, os.Getpid(), before)
+		runtime.GOMAXPROCS(procs)
+	}
 }
 
 func measureCatchUp(t *testing.T, newClient func(*testing.T, *truthServer) client, long, short *truthServer) catchUpFigures {

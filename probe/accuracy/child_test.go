@@ -34,6 +34,7 @@ var roles = map[string]func(settings []byte, out *json.Encoder) error{
 	"truth":     serveTruth,
 	"busy":      beBusy,
 	"footprint": leaveFootprint,
+	"load":      makeLoad,
 }
 
 func TestMain(m *testing.M) {

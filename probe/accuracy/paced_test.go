@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"goodput_exporter/probe/probetest"
 )
 
 const pacedTokens = 128
@@ -103,7 +105,12 @@ func measure(t *testing.T, s *truthServer, c client, cond condition) figures {
 	t.Helper()
 	defer c.close()
 	r := follow(t, c, cond.streams, func(done int) bool { return done < cond.each })
-	truths := s.truths(t)
+	return compare(t, r, s.truths(t))
+}
+
+// compare returns how far a run is from the truth.
+func compare(t *testing.T, r run, truths map[string]probetest.Truth) figures {
+	t.Helper()
 	var gaps, lags, all, warm []time.Duration
 	f := figures{cpu: r.cpuPer1000(), streams: len(r.streams)}
 	for _, st := range r.streams {

@@ -58,32 +58,46 @@ func newOursReading(t *testing.T, s *truthServer) client {
 
 func newProber(t *testing.T, s *truthServer, clients *probe.Clients) client {
 	t.Helper()
-	series := config.NewSeries(s.URL, "truth")
-	series.Scenario.SLO = config.SLO{} // a stream that comes in one write has no time per token to judge
+	caFile := ""
 	if s.PEM != nil {
-		series.Target.HTTP.TLSConfig.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(series.Target.HTTP.TLSConfig.CAFile, s.PEM, 0o600); err != nil {
+		caFile = filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(caFile, s.PEM, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := config.New(series); err != nil {
-		t.Fatal(err)
-	}
-	c, err := clients.Get(series.Target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prober, err := probe.New(series, c, "goodput_exporter/bench")
+	w, err := wire(s.URL, caFile, clients)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return client{
-		stream: func() (streamed, error) { return streamOf(prober.Probe(context.Background())) },
-		close: func() {
-			c.Release()
-			clients.Close()
-		},
+		stream: func() (streamed, error) { return streamOf(w.prober.Probe(context.Background())) },
+		close:  w.close,
 	}
+}
+
+// wired is a prober of a truth server. close ends its connections.
+type wired struct {
+	series *config.Series
+	prober *probe.Prober
+	close  func()
+}
+
+func wire(url, caFile string, clients *probe.Clients) (wired, error) {
+	series := config.NewSeries(url, "truth")
+	series.Scenario.SLO = config.SLO{} // a stream that comes in one write has no time per token to judge
+	series.Target.HTTP.TLSConfig.CAFile = caFile
+	if _, err := config.New(series); err != nil {
+		return wired{}, err
+	}
+	c, err := clients.Get(series.Target)
+	if err != nil {
+		return wired{}, err
+	}
+	prober, err := probe.New(series, c, "goodput_exporter/bench")
+	return wired{series, prober, func() {
+		c.Release()
+		clients.Close()
+	}}, err
 }
 
 // streamOf reads the instants off a result.
@@ -113,35 +127,43 @@ type run struct {
 // connection.
 func follow(t *testing.T, c client, n int, more func(done int) bool) run {
 	t.Helper()
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	all := make([][]streamed, n)
-	start, cpu := time.Now(), cpuTime()
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			for done := 0; more(done); done++ {
-				s, err := c.stream()
-				if err != nil {
-					t.Error(err)
-					return
+	r := weigh(func() {
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				for done := 0; more(done); done++ {
+					s, err := c.stream()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					s.warm = done > 0
+					all[i] = append(all[i], s)
 				}
-				s.warm = done > 0
-				all[i] = append(all[i], s)
-			}
-		})
-	}
-	wg.Wait()
-	r := run{took: time.Since(start), cpu: cpuTime() - cpu}
-	runtime.ReadMemStats(&after)
-	r.allocs = after.Mallocs - before.Mallocs
+			})
+		}
+		wg.Wait()
+	})
 	for _, some := range all {
 		r.streams = append(r.streams, some...)
 	}
 	if t.Failed() {
 		t.FailNow()
 	}
+	return r
+}
+
+// weigh returns what it costs to do something.
+func weigh(do func()) run {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start, cpu := time.Now(), cpuTime()
+	do()
+	r := run{took: time.Since(start), cpu: cpuTime() - cpu}
+	runtime.ReadMemStats(&after)
+	r.allocs = after.Mallocs - before.Mallocs
 	return r
 }
 

@@ -52,8 +52,8 @@ func TestAllOfAConcurrencyAbove100ReachesTheEndpoint(t *testing.T) {
 		t.Errorf("the endpoint had ended a request before the last of %d came", concurrency)
 	}
 	slices.Sort(errs)
-	// An idle machine does it within 0.1 ms, with the dial; behind 100 connections half of them would be off by seconds.
-	if median := errs[len(errs)/2]; median > 50*time.Millisecond {
+	// make bench holds it to 5 ms; here the machine may be busy. Behind 100 connections it would be 2 s.
+	if median := errs[len(errs)/2]; median > time.Second {
 		t.Errorf("E2E is off by %s in the median", median)
 	}
 }
