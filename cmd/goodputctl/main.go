@@ -28,7 +28,7 @@ const (
 type command func(app *kingpin.Application) (name string, run func(ctx context.Context, stdout, stderr io.Writer) int)
 
 var commands = []command{
-	probeCommand, benchCommand, sweepCommand, compareCommand, mergeCommand, checkConfigCommand, simulateCommand,
+	probeCommand, benchCommand, sweepCommand, compareCommand, mergeCommand, statusCommand, checkConfigCommand, simulateCommand,
 }
 
 func main() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -31,7 +32,7 @@ type sweepFlags struct {
 // sweepCommand is `goodputctl sweep`: several levels of load.
 func sweepCommand(app *kingpin.Application) (string, func(context.Context, io.Writer, io.Writer) int) {
 	cmd := app.Command("sweep", "Measure levels of load one after the other, and say where goodput peaks, which level the SLO still holds at, and where throughput stops growing. "+
-		"Exits 0 when at least one level was measured, 2 otherwise or on bad usage.")
+		"Exits 0 when at least one level was measured without the client being the bottleneck, 2 otherwise or on bad usage.")
 	f := &sweepFlags{}
 	f.registerLoad(cmd, "2s")
 	cmd.Flag("concurrency", "Closed loop: levels such as 1,2,4,8.").SetValue(&f.concurrency)
@@ -88,8 +89,8 @@ func (f *sweepFlags) sweep(ctx context.Context, stdout, stderr io.Writer) (int, 
 		return 0, err
 	case ctx.Err() != nil:
 		return exitInterrupted, nil
-	case len(s.Levels) == 0:
-		return exitUsage, nil
+	case !slices.ContainsFunc(s.Levels, func(r *load.Report) bool { return r.Valid }):
+		return exitUsage, nil // the report says why
 	}
 	return exitGood, nil
 }

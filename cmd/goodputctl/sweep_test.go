@@ -21,7 +21,7 @@ func sweep(t *testing.T, args ...string) load.SweepReport {
 	for try := 1; ; try++ {
 		r := goodputctl(t, nil, append([]string{"sweep", "--model=m", "--no-progress", "--output=json"}, args...)...)
 		var report load.SweepReport
-		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.code != 0 {
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 			t.Fatalf("exit code %d, %v: %s%s", r.code, err, r.stderr, r.stdout)
 		}
 		spoilt := slices.ContainsFunc(report.Levels, func(l *load.Report) bool { return !l.Valid })

@@ -87,7 +87,7 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "probe", "bench", "sweep", "compare", "merge", "check-config", "simulate"} {
+	for _, command := range []string{"", "probe", "bench", "sweep", "compare", "merge", "status", "check-config", "simulate"} {
 		t.Run(command, func(t *testing.T) {
 			name, args := "help.golden", []string{"--help"}
 			if command != "" {

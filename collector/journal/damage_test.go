@@ -44,19 +44,18 @@ func TestLineForAnyTool(t *testing.T) {
 // TestCutAtEveryByte cuts a journal anywhere in its last two lines, as a kill or a power cut might. What was whole comes
 // back, and Open knows what to cut off.
 func TestCutAtEveryByte(t *testing.T) {
-	t.Parallel() // each replay waits a little
 	whole := lines(t, 4)
-	two := len(lines(t, 2))
-	path := filepath.Join(t.TempDir(), "results.jsonl")
-	for end := two; end <= len(whole); end++ {
-		if err := os.WriteFile(path, whole[:end], 0o600); err != nil {
+	var got batch
+	read := newReader(func(lines []byte) { got = decode(lines, time.Time{}) }) // so few are one batch
+	for end := len(lines(t, 2)); end <= len(whole); end++ {
+		kept := bytes.Count(whole[:end], []byte{'\n'})
+		torn := int64(end - (bytes.LastIndexByte(whole[:end], '\n') + 1))
+		read.torn = 0
+		if err := read.read(bytes.NewReader(whole[:end])); err != nil {
 			t.Fatal(err)
 		}
-		kept := bytes.Count(whole[:end], []byte{'\n'})
-		torn := int64(end - len(lines(t, kept)))
-		got, sum := replayAll(t, path)
-		if want := (Replayed{Files: 1, Restored: kept, TornBytes: torn}); !slices.Equal(numbers(t, got), count(1, kept)) || sum != want {
-			t.Fatalf("cut at %d: %v, %+v, want %+v", end, numbers(t, got), sum, want)
+		if list := numbers(t, got.results()); !slices.Equal(list, count(1, kept)) || got.damaged > 0 || read.torn != torn {
+			t.Fatalf("cut at %d: %v, %d damaged, %d bytes torn, want %d", end, list, got.damaged, read.torn, torn)
 		}
 		if found, err := lastLineEnd(bytes.NewReader(whole[:end]), int64(end)); err != nil || found != int64(end)-torn {
 			t.Fatalf("cut at %d: the last line ends at %d, %v; want %d bytes torn", end, found, err, torn)
@@ -109,11 +108,7 @@ func TestEveryFlippedByteIsNoticed(t *testing.T) {
 			text := slices.Clone(whole)
 			text[at] ^= flip
 			b := decode(text, time.Time{})
-			var got []*probe.Result
-			for _, e := range b.entries {
-				got = append(got, e.result)
-			}
-			if diff := cmp.Diff([]int{1, 3}, numbers(t, got)); diff != "" || b.damaged == 0 {
+			if diff := cmp.Diff([]int{1, 3}, numbers(t, b.results())); diff != "" || b.damaged == 0 {
 				t.Fatalf("byte %d of the line by %#x: %d damaged, -want +got:\n%s", at-start, flip, b.damaged, diff)
 			}
 		}
@@ -145,11 +140,17 @@ func TestDamagedLinesAreLeftOut(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no line is too strange, and that what is taken for a result is one that comes back equal.
+// FuzzParse checks that no line is too strange, that every line says what encoding/json reads in it, and that what is
+// taken for a result is one that comes back equal.
 func FuzzParse(f *testing.F) {
 	for line := range bytes.Lines(lines(f, 3)) {
 		f.Add(bytes.TrimSuffix(line, []byte{'\n'}))
 	}
+	line, err := appendLine(nil, entry{"chat-eu/chat", fullResult()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.TrimSuffix(line, []byte{'\n'}))
 	f.Add([]byte(`{"crc32c":"00000000","series":"\u0061/b","time":"2026-11-29T18:00:00Z","outcome":"good","ttft_seconds":1e300}`))
 	f.Add([]byte(lineStart))
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -159,16 +160,23 @@ func FuzzParse(f *testing.F) {
 		}
 		line = slices.Clone(line)
 		seal(line) // or the fuzzer would never come further
-		p, err := parse(line, nil)
+		p, err := parse(line, names{})
 		if err != nil {
 			return
 		}
 		e, err := p.entry()
-		if err != nil || !e.result.Time.Equal(p.time) {
+		want := new(probe.Result)
+		if jsonErr := want.UnmarshalJSON(line); (err == nil) != (jsonErr == nil) {
+			t.Fatalf("%q: %v, of encoding/json %v", line, err, jsonErr)
+		}
+		if err != nil {
 			return
 		}
+		if diff := cmp.Diff(want, e.result); diff != "" {
+			t.Fatalf("%q: -of encoding/json +got:\n%s", line, diff)
+		}
 		again, err := appendLine(nil, e)
-		if err != nil {
+		if err != nil || !e.result.Time.Equal(p.time) {
 			return
 		}
 		b := decode(again, p.time)

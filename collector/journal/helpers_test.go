@@ -123,3 +123,11 @@ func count(from, to int) []int {
 	}
 	return list
 }
+
+func (b batch) results() []*probe.Result {
+	var list []*probe.Result
+	for _, e := range b.entries {
+		list = append(list, e.result)
+	}
+	return list
+}

@@ -78,7 +78,7 @@ func killed(t *testing.T, path string, from int) (written int) {
 			t.Fatalf("the process says %q", said.Text())
 		}
 		if written < from {
-			time.AfterFunc(rand.N(15*time.Millisecond), func() { _ = cmd.Process.Kill() })
+			time.AfterFunc(rand.N(5*time.Millisecond), func() { _ = cmd.Process.Kill() })
 		}
 		written = n
 	}

@@ -82,26 +82,25 @@ func checksum(text []byte) (digits [sumDigits]byte) {
 type parsed struct {
 	key  string
 	time time.Time // of the result
-	line []byte
-	rest scanner // behind the time
+	rest scanner   // of the line, behind the time
 }
 
 // parse reads the head of a line without its end.
 func parse(line []byte, n names) (parsed, error) {
-	s := scanner{rest: line, names: n}
-	if !s.accept(lineStart) || len(s.rest) < sumDigits {
+	s := scanner{text: line, names: n}
+	if !s.accept(lineStart) || len(line) < s.at+sumDigits {
 		return parsed{}, errNoLine
 	}
-	sum := [sumDigits]byte(s.rest)
-	s.rest = s.rest[sumDigits:]
+	sum := [sumDigits]byte(line[s.at:])
+	s.at += sumDigits
 	if !s.accept(sumEnd) {
 		return parsed{}, errNoLine
 	}
-	if checksum(s.rest) != sum {
+	if checksum(line[s.at:]) != sum {
 		return parsed{}, errChecksum
 	}
 	s.expect(seriesStart)
-	p := parsed{key: s.name(), line: line}
+	p := parsed{key: s.name()}
 	s.expect(timeStart)
 	stamp := s.bytes()
 	if s.failed {
@@ -117,7 +116,7 @@ func (p parsed) entry() (entry, error) {
 		return entry{p.key, r}, nil
 	}
 	r := new(probe.Result)
-	if err := r.UnmarshalJSON(p.line); err != nil {
+	if err := r.UnmarshalJSON(p.rest.text); err != nil {
 		return entry{}, err
 	}
 	return entry{p.key, r}, nil

@@ -36,11 +36,11 @@ func Replay(path string, since time.Time, restore func(key string, r *probe.Resu
 	// what they hold arrives.
 	decoded := make(chan (<-chan batch), runtime.GOMAXPROCS(0))
 	var sum Replayed
-	read := reader{decode: func(lines []byte) {
+	read := newReader(func(lines []byte) {
 		out := make(chan batch, 1)
 		decoded <- out
 		go func() { out <- decode(lines, since) }()
-	}}
+	})
 	go func() {
 		defer close(decoded)
 		err = read.all(files)
@@ -64,9 +64,14 @@ func Replay(path string, since time.Time, restore func(key string, r *probe.Resu
 // reader cuts files into batches of whole lines.
 type reader struct {
 	decode func(lines []byte) // which it may keep
+	lines  *bufio.Reader
 
 	files, tooLong int
 	torn           int64
+}
+
+func newReader(decode func(lines []byte)) *reader {
+	return &reader{decode: decode, lines: bufio.NewReaderSize(nil, maxLine)}
 }
 
 // batchSize is about how many bytes of lines are decoded at once.
@@ -91,13 +96,20 @@ func (r *reader) file(name string) error {
 	}
 	defer f.Close()
 	r.files++
-	lines := bufio.NewReaderSize(f, maxLine)
+	if err := r.read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (r *reader) read(from io.Reader) error {
+	r.lines.Reset(from)
 	var batch []byte
 	for {
-		line, err := lines.ReadSlice('\n')
+		line, err := r.lines.ReadSlice('\n')
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-			err = r.skip(lines, len(line))
+			err = r.skip(len(line))
 		case errors.Is(err, io.EOF):
 			r.torn += int64(len(line))
 		case err == nil:
@@ -105,21 +117,24 @@ func (r *reader) file(name string) error {
 		}
 		if len(batch) >= batchSize || (err != nil && len(batch) > 0) {
 			r.decode(batch)
-			batch = make([]byte, 0, batchSize+4<<10) // with a line beyond
+			batch = nil
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
+		}
+		if batch == nil {
+			batch = make([]byte, 0, batchSize+4<<10) // with a line beyond
 		}
 	}
 }
 
 // skip leaves out the rest of a line that is too long.
-func (r *reader) skip(lines *bufio.Reader, seen int) error {
+func (r *reader) skip(seen int) error {
 	for {
-		part, err := lines.ReadSlice('\n')
+		part, err := r.lines.ReadSlice('\n')
 		seen += len(part)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):

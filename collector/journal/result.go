@@ -11,7 +11,7 @@ import (
 	"goodput_exporter/probe"
 )
 
-// scanResult reads the members of a result behind its time, about ten times as fast as probe.Result.UnmarshalJSON, and
+// scanResult reads the members of a result behind its time, about four times as fast as probe.Result.UnmarshalJSON, and
 // equally. It reports false for what it does not know, such as a key that a later version writes.
 func scanResult(s *scanner, sent time.Time) (*probe.Result, bool) {
 	r := &probe.Result{Time: sent}
@@ -22,7 +22,7 @@ func scanResult(s *scanner, sent time.Time) (*probe.Result, bool) {
 		}
 	})
 	known := slices.Contains(probe.Outcomes, r.Outcome) || slices.Contains(probe.AbortedOutcomes, r.Outcome)
-	return r, known && !s.failed && len(s.rest) == 0
+	return r, known && !s.failed && s.at == len(s.text)
 }
 
 // scanIdentity reads what a result is of, and the verdict. Like the functions below it reports false for a key that is

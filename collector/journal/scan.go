@@ -12,7 +12,8 @@ import (
 // scanner reads JSON as this package writes it: without blanks and nulls. At the first thing that it does not expect it
 // fails, and whatever it returns from then on means nothing: the text is one for encoding/json.
 type scanner struct {
-	rest   []byte
+	text   []byte
+	at     int // how much of it is read: an index, since a pointer that moves costs a write barrier at each step
 	failed bool
 	names  names
 }
@@ -33,10 +34,10 @@ func (n names) of(text []byte) string {
 
 // accept reads a text, if it is next.
 func (s *scanner) accept(text string) bool {
-	if len(s.rest) < len(text) || string(s.rest[:len(text)]) != text {
+	if rest := s.text[s.at:]; len(rest) < len(text) || string(rest[:len(text)]) != text {
 		return false
 	}
-	s.rest = s.rest[len(text):]
+	s.at += len(text)
 	return true
 }
 
@@ -48,10 +49,10 @@ func (s *scanner) expect(text string) {
 
 // acceptByte is accept for one byte, which most are.
 func (s *scanner) acceptByte(c byte) bool {
-	if len(s.rest) == 0 || s.rest[0] != c {
+	if s.at == len(s.text) || s.text[s.at] != c {
 		return false
 	}
-	s.rest = s.rest[1:]
+	s.at++
 	return true
 }
 
@@ -106,11 +107,11 @@ func (s *scanner) bytes() []byte {
 		s.failed = true
 		return nil
 	}
-	for i, c := range s.rest {
+	rest := s.text[s.at:]
+	for i, c := range rest {
 		if c == '"' {
-			text := s.rest[:i]
-			s.rest = s.rest[i+1:]
-			return text
+			s.at += i + 1
+			return rest[:i]
 		}
 		if c == '\\' || c < ' ' || c >= utf8.RuneSelf {
 			break
@@ -121,14 +122,15 @@ func (s *scanner) bytes() []byte {
 
 // unusual reads a string that may not stand for itself, behind its first quote.
 func (s *scanner) unusual() []byte {
-	for i := 0; i < len(s.rest); i++ {
-		switch s.rest[i] {
+	rest := s.text[s.at:]
+	for i := 0; i < len(rest); i++ {
+		switch rest[i] {
 		case '\\':
 			i++
 		case '"':
-			text, ok := unescape(s.rest[:i])
+			text, ok := unescape(rest[:i])
 			s.failed = s.failed || !ok
-			s.rest = s.rest[i+1:]
+			s.at += i + 1
 			return text
 		}
 	}
@@ -200,7 +202,7 @@ func (s *scanner) duration() time.Duration {
 
 // number reads the text of a number.
 func (s *scanner) number() []byte {
-	text := s.rest
+	begin := s.at
 	s.acceptByte('-')
 	if !s.acceptByte('0') {
 		s.digits()
@@ -212,15 +214,14 @@ func (s *scanner) number() []byte {
 		_ = s.acceptByte('-') || s.acceptByte('+')
 		s.digits()
 	}
-	return text[:len(text)-len(s.rest)]
+	return s.text[begin:s.at]
 }
 
 // digits reads one digit at least.
 func (s *scanner) digits() {
-	n := 0
-	for n < len(s.rest) && '0' <= s.rest[n] && s.rest[n] <= '9' {
-		n++
+	begin := s.at
+	for s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9' {
+		s.at++
 	}
-	s.failed = s.failed || n == 0
-	s.rest = s.rest[n:]
+	s.failed = s.failed || s.at == begin
 }

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"goodput_exporter/probe"
 )
 
 // disk is a rotated file in memory that fails as it is told.
@@ -53,11 +51,7 @@ func (d *disk) call(what string) error {
 func (d *disk) restored(t *testing.T) (list []int, damaged int) {
 	t.Helper()
 	b := decode(d.text.Bytes(), time.Time{})
-	var results []*probe.Result
-	for _, e := range b.entries {
-		results = append(results, e.result)
-	}
-	return numbers(t, results), b.damaged
+	return numbers(t, b.results()), b.damaged
 }
 
 // on starts a journal on a file.
