@@ -261,21 +261,32 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 }
 
 // WriteJSON writes the report as indented JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
-}
+func (r *Report) WriteJSON(w io.Writer) error { return writeDocument(w, r) }
 
 // ReadReport reads a report as WriteJSON wrote it.
 func ReadReport(r io.Reader) (*Report, error) {
 	var report Report
-	if err := json.NewDecoder(r).Decode(&report); err != nil {
+	if err := readDocument(r, &report, &report.Version); err != nil {
 		return nil, fmt.Errorf("not the JSON of a report, as goodputctl bench --output=json prints it: %w", err)
 	}
-	if report.Version != ReportVersion {
-		return nil, fmt.Errorf("a report of version %d; this program reads version %d", report.Version, ReportVersion)
-	}
 	return &report, nil
+}
+
+// writeDocument writes a report of one level or of several.
+func writeDocument(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// readDocument reads what writeDocument wrote. version is that of v.
+func readDocument(r io.Reader, v any, version *int) error {
+	if err := json.NewDecoder(r).Decode(v); err != nil {
+		return err
+	}
+	if *version != ReportVersion {
+		return fmt.Errorf("a report of version %d; this program reads version %d", *version, ReportVersion)
+	}
+	return nil
 }

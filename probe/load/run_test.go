@@ -18,11 +18,11 @@ type service struct {
 	frozen  func(since time.Duration) time.Duration // what a request that comes then waits first
 	outcome probe.Outcome
 
-	start       time.Time
-	once        sync.Once
-	inFlight    atomic.Int64
-	most        atomic.Int64
-	asked       atomic.Int64
+	start    time.Time
+	once     sync.Once
+	inFlight atomic.Int64
+	most     atomic.Int64
+	asked    atomic.Int64
 }
 
 func (s *service) Ask(ctx context.Context, _ int) *probe.Result {

@@ -3,7 +3,6 @@ package load
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -304,21 +303,13 @@ func why(r *Report) string {
 }
 
 // WriteJSON writes the report as indented JSON.
-func (s *SweepReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(s)
-}
+func (s *SweepReport) WriteJSON(w io.Writer) error { return writeDocument(w, s) }
 
 // ReadSweep reads a report as WriteJSON wrote it.
 func ReadSweep(r io.Reader) (*SweepReport, error) {
 	var report SweepReport
-	if err := json.NewDecoder(r).Decode(&report); err != nil {
+	if err := readDocument(r, &report, &report.Version); err != nil {
 		return nil, fmt.Errorf("not the JSON of a sweep, as goodputctl sweep --output=json prints it: %w", err)
-	}
-	if report.Version != ReportVersion {
-		return nil, fmt.Errorf("a sweep of version %d; this program reads version %d", report.Version, ReportVersion)
 	}
 	return &report, nil
 }

@@ -1,8 +1,8 @@
 // Package e2e takes alerts the whole way: the real daemon, a real Prometheus with the shipped rules, a real Alertmanager
-// with the example configuration, and a receiver of its notifications.
+// with the example configuration, and a receiver of its notifications. It also holds the live windows against the rules.
 //
-// Windows of hours do not fit into a test. Each test runs a copy of the rules and of Alertmanager's configuration in which
-// every duration is divided by a factor, and says by which.
+// Windows of hours do not fit into a test. Each test of alerts runs a copy of the rules and of Alertmanager's configuration
+// in which every duration is divided by a factor, and says by which.
 package e2e
 
 import (
@@ -97,7 +97,7 @@ targets:
 			"alertname": name, "severity": "critical", "target": "mortal", "model": "m", "scenario": scenario, "job": "goodput_exporter",
 		}}
 	}
-	s.awaitSamples(t, time.Minute, `goodput_slo_events_total{slo="goodput",scenario="usual",result="good"} > 15`)
+	awaitSamples(t, s.prometheus, time.Minute, `goodput_slo_events_total{slo="goodput",scenario="usual",result="good"} > 15`)
 	if n, ok := s.receiver.find("page", alert{}); ok {
 		t.Fatalf("paged for a good endpoint: %v", n.Labels)
 	}

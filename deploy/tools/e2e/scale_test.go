@@ -90,12 +90,8 @@ func scaled(t *testing.T, expr string, factor float64) string {
 // divided like the SLOs' windows.
 func (s scale) copyAlertmanager(t *testing.T, path, receiver string) {
 	t.Helper()
-	data, err := os.ReadFile(alertmanager)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const example = "http://127.0.0.1:9095/"
-	config := string(data)
+	config := read(t, alertmanager)
 	if n := strings.Count(config, example); n != 3 {
 		t.Fatalf("%s has %d receivers at %s, want 3", alertmanager, n, example)
 	}
@@ -120,4 +116,13 @@ func write(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

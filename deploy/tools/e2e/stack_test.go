@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // stack is what stands behind an exporter.
@@ -30,7 +32,7 @@ type stack struct {
 // notifications.
 func startStack(t *testing.T, exporter string, by scale) *stack {
 	t.Helper()
-	prometheus, manager := program(t, "PROMETHEUS"), program(t, "ALERTMANAGER")
+	manager := program(t, "ALERTMANAGER")
 	t.Logf("scrapes and evaluations every %v; windows, waits and for divided by %g, those of the prober's alerts by %g; no window is shorter than %v",
 		pace, by.slo, by.prober, shortest)
 	s := &stack{prometheus: freeAddress(t), alertmanager: freeAddress(t), receiver: startReceiver(t), started: time.Now()}
@@ -42,31 +44,42 @@ func startStack(t *testing.T, exporter string, by scale) *stack {
 		"--web.listen-address="+s.alertmanager, "--cluster.listen-address=", "--log.level=error")
 
 	by.copyRules(t, dir)
-	config = filepath.Join(dir, "prometheus.yml")
+	startPrometheus(t, dir, s.prometheus, exporter, s.alertmanager)
+	return s
+}
+
+// startPrometheus starts a Prometheus on an address. It scrapes the exporter, evaluates the rules that are in the
+// directory, and keeps its data there.
+func startPrometheus(t *testing.T, dir, address, exporter string, alertmanagers ...string) {
+	t.Helper()
+	config := filepath.Join(dir, "prometheus.yml")
 	write(t, config, fmt.Sprintf(`
 global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}
 rule_files: [goodput.*.yml]
-alerting: {alertmanagers: [{static_configs: [{targets: [%[2]q]}]}]}
+alerting: {alertmanagers: [{static_configs: [{targets: %[2]q}]}]}
 scrape_configs:
   - job_name: goodput_exporter
     scrape_native_histograms: true
     static_configs: [{targets: [%[3]q]}]
-`, pace, s.alertmanager, exporter))
-	start(t, "http://"+s.prometheus+"/-/ready", prometheus, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
-		"--web.listen-address="+s.prometheus, "--log.level=error")
-	return s
+`, pace, alertmanagers, exporter))
+	start(t, "http://"+address+"/-/ready", program(t, "PROMETHEUS"), "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(dir, "prometheus"), "--web.listen-address="+address, "--log.level=error")
+}
+
+// query returns Prometheus's answer to a query.
+func query(t *testing.T, prometheus, promql string) model.Vector {
+	t.Helper()
+	var answer struct {
+		Data struct{ Result model.Vector }
+	}
+	get(t, "http://"+prometheus+"/api/v1/query?"+url.Values{"query": {promql}}.Encode(), &answer)
+	return answer.Data.Result
 }
 
 // awaitSamples waits until a query has an answer.
-func (s *stack) awaitSamples(t *testing.T, within time.Duration, query string) {
+func awaitSamples(t *testing.T, prometheus string, within time.Duration, promql string) {
 	t.Helper()
-	eventually(t, within, query, func() bool {
-		var answer struct {
-			Data struct{ Result []json.RawMessage }
-		}
-		get(t, "http://"+s.prometheus+"/api/v1/query?"+url.Values{"query": {query}}.Encode(), &answer)
-		return len(answer.Data.Result) > 0
-	})
+	eventually(t, within, promql, func() bool { return len(query(t, prometheus, promql)) > 0 })
 }
 
 // awaitInhibited waits until Alertmanager has an alert with these labels and holds it back because of another.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -129,14 +131,55 @@ func (o *objects) checkContainer(t *testing.T) {
 			t.Errorf("no probe of %s on a port of the container: %v", want, probe)
 		}
 	}
+	for _, port := range c.Ports {
+		if flag := fmt.Sprintf("--web.health-address=:%d", port.ContainerPort); port.Name == "health" && !slices.Contains(c.Args, flag) {
+			t.Errorf("flags %v lack %s", c.Args, flag)
+		}
+	}
 	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
 		t.Errorf("resources %v lack a request or the limit of memory", c.Resources)
 	}
 	for _, mount := range c.VolumeMounts {
-		if !mount.ReadOnly || !slices.ContainsFunc(o.pod().Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }) {
-			t.Errorf("mount %s is writable, or has no volume", mount.Name)
+		if !slices.ContainsFunc(o.pod().Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }) {
+			t.Errorf("mount %s has no volume", mount.Name)
 		}
 	}
+	o.checkWritten(t)
+}
+
+// writes are the flags that name a file which the daemon writes.
+var writes = map[string]bool{"--journal.path": true, "--silences.file": true}
+
+// checkWritten: the daemon can write where its flags say, and nowhere else; and two never write to the same claim.
+func (o *objects) checkWritten(t *testing.T) {
+	t.Helper()
+	var told, can []string
+	for _, arg := range o.container().Args {
+		if flag, file, _ := strings.Cut(arg, "="); writes[flag] {
+			told = append(told, path.Dir(file))
+		}
+	}
+	for _, mount := range o.container().VolumeMounts {
+		if !mount.ReadOnly {
+			can = append(can, mount.MountPath)
+		}
+	}
+	if diff := cmp.Diff(slices.Compact(told), can); diff != "" {
+		t.Errorf("directories of files that the daemon writes (-flags +writable mounts):\n%s", diff)
+	}
+	if s := o.workload.strategy; o.claim() != "" && (o.workload.kind != "Deployment" || s.Type != appsv1.RecreateDeploymentStrategyType || s.RollingUpdate != nil) {
+		t.Errorf("two pods of the %s may hold the claim %s: %v", o.workload.kind, o.claim(), s)
+	}
+}
+
+// claim returns the name of the PersistentVolumeClaim that the pod mounts, "" where it mounts none.
+func (o *objects) claim() string {
+	for _, volume := range o.pod().Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			return volume.PersistentVolumeClaim.ClaimName
+		}
+	}
+	return ""
 }
 
 // checkSecurity: Pod Security admission lets the pod into a namespace of the level restricted, and the pod is at least
@@ -189,6 +232,9 @@ func (o *objects) files(t *testing.T, secrets map[string][]string) map[string]st
 			}
 			if volume.Secret != nil {
 				project(mount.MountPath, "Secret", volume.Secret.SecretName, secretData(secrets, volume.Secret.SecretName), volume.Secret.Items)
+				continue
+			}
+			if volume.Projected == nil { // empty, or what the cluster keeps
 				continue
 			}
 			for _, source := range volume.Projected.Sources {
@@ -245,7 +291,9 @@ func (o *objects) checkConfig(t *testing.T, secrets map[string][]string) {
 		args = append(args, "--setenv", variable.Name, "value")
 	}
 	for _, mount := range o.container().VolumeMounts {
-		args = append(args, "--ro-bind", mounts+mount.MountPath, mount.MountPath)
+		if mount.ReadOnly {
+			args = append(args, "--ro-bind", mounts+mount.MountPath, mount.MountPath)
+		}
 	}
 	out := output(t, bwrap, append(args, "/bin/goodputctl", "check-config", configFile)...)
 	if !strings.Contains(out, ": ok: ") {

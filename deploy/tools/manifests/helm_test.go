@@ -43,6 +43,9 @@ func TestHelm(t *testing.T) {
 					}
 				}
 			}
+			if o.claim() != "probes-journal" {
+				t.Errorf("claim %q", o.claim())
+			}
 			if !slices.Contains(o.container().Args, "--probe.vantage=eu-west") {
 				t.Errorf("flags %v name no vantage", o.container().Args)
 			}
@@ -70,6 +73,7 @@ func TestHelmRefuses(t *testing.T) {
 		{"nothing to probe", "shards=1", "set config and targets, or demo=true"},
 		{"unknown key", "demo=true,replicas=2", "replicas"},
 		{"no shards", "demo=true,shards=0", "shards"},
+		{"one claim for several", "demo=true,shards=2,journal.enabled=true,journal.existingClaim=a", "journal.existingClaim"},
 		{"floating image", "demo=true,image.tag=latest", "tag"},
 		{"target without a url", "targets[0].name=a", "url"},
 		{"unknown key of the configuration", "config.target=a", "target"},

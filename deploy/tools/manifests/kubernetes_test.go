@@ -91,14 +91,8 @@ func TestKustomizeOverlay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var generators []string
-	for _, line := range strings.Split(readFile(t, manifests+"overlays/default/kustomization.yaml"), "\n") {
-		if after, ok := strings.CutPrefix(line, "#   "); ok {
-			generators = append(generators, after)
-		}
-	}
 	for name, text := range map[string]string{
-		"kustomization.yaml": "namespace: probes\nresources: [" + base + "]\n" + strings.Join(generators, "\n"),
+		"kustomization.yaml": "namespace: probes\nresources: [" + base + "]\n" + commented(t, manifests+"overlays/default/kustomization.yaml"),
 		"goodput.yml":        "scenarios: {s: {prompt: Hello., max_tokens: 9}}\ntarget_files: [targets/*.yml]\n",
 		"targets.yml":        "targets: [{name: mine, url: https://llm.example.org, model: m, scenarios: [s]}]\n",
 	} {
@@ -113,6 +107,49 @@ func TestKustomizeOverlay(t *testing.T) {
 		t.Errorf("targets:\n%s", text)
 	}
 	o.checkConfig(t, secrets)
+}
+
+// commented returns the example that stands, indented, in the comments of a file.
+func commented(t *testing.T, path string) string {
+	t.Helper()
+	var example strings.Builder
+	for line := range strings.Lines(readFile(t, path)) {
+		if after, ok := strings.CutPrefix(line, "#   "); ok {
+			example.WriteString(after)
+		}
+	}
+	return example.String()
+}
+
+// The journal's component, in an overlay of one's own: on an emptyDir, and on a claim as its comment tells.
+func TestKustomizeJournal(t *testing.T) {
+	for _, test := range []struct{ name, base, more, claim string }{
+		{"emptyDir", "base", "", ""},
+		{"claim", "base", commented(t, manifests+"components/journal/kustomization.yaml"), "goodput-exporter"},
+		{"sharded", "overlays/sharded", "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			absolute, err := filepath.Abs(manifests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			root, err := filepath.Rel(dir, absolute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf("resources: [%s/%s]\ncomponents: [%s/components/journal]\n%s", root, test.base, root, test.more)
+			if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			o := kustomize(t, dir)
+			o.check(t)
+			if !slices.Contains(o.container().Args, "--journal.path=/var/lib/goodput_exporter/results.jsonl") || o.claim() != test.claim {
+				t.Errorf("flags %v and claim %q, want a journal and %q", o.container().Args, o.claim(), test.claim)
+			}
+			o.checkConfig(t, map[string][]string{"goodput-exporter-credentials": {"llm"}})
+		})
+	}
 }
 
 // checkShards: each pod gets its own share of n.

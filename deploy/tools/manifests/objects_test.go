@@ -37,6 +37,7 @@ type workload struct {
 	serviceName string
 	selector    *metav1.LabelSelector
 	template    corev1.PodTemplateSpec
+	strategy    appsv1.DeploymentStrategy
 }
 
 // decode decodes a stream of manifests strictly: unknown and repeated keys, and unknown kinds, are errors.
@@ -93,12 +94,12 @@ func (o *objects) add(object runtime.Object) error {
 	case *monitoringv1.PrometheusRule:
 		return put(o.rules, v)
 	case *appsv1.Deployment:
-		return o.setWorkload(workload{"Deployment", *v.Spec.Replicas, "", v.Spec.Selector, v.Spec.Template})
+		return o.setWorkload(workload{kind: "Deployment", replicas: *v.Spec.Replicas, selector: v.Spec.Selector, template: v.Spec.Template, strategy: v.Spec.Strategy})
 	case *appsv1.StatefulSet:
-		return o.setWorkload(workload{"StatefulSet", *v.Spec.Replicas, v.Spec.ServiceName, v.Spec.Selector, v.Spec.Template})
+		return o.setWorkload(workload{kind: "StatefulSet", replicas: *v.Spec.Replicas, serviceName: v.Spec.ServiceName, selector: v.Spec.Selector, template: v.Spec.Template})
 	case *batchv1.Job:
 		o.job = v
-		return o.setWorkload(workload{"Job", *v.Spec.Completions, "", v.Spec.Selector, v.Spec.Template})
+		return o.setWorkload(workload{kind: "Job", replicas: *v.Spec.Completions, selector: v.Spec.Selector, template: v.Spec.Template})
 	}
 	return fmt.Errorf("nobody expects a %T", object)
 }

@@ -39,10 +39,20 @@ func TestSystemdUnits(t *testing.T) {
 		t.Errorf("exposure %s, want %v at most:\n%s", level[1], maxExposure, out)
 	}
 	t.Logf("exposure %s", level[1])
+}
+
+// The daemon knows the unit's flags, and what it writes lies in the directory that systemd makes for it.
+func TestSystemdFlags(t *testing.T) {
+	const unit = "deploy/systemd/goodput_exporter.service"
 	known := flags(t)
-	for _, flag := range regexp.MustCompile(`--[\w.-]+`).FindAllString(regexp.MustCompile(`(?m)^ExecStart=.*`).FindString(read(t, "deploy/systemd/goodput_exporter.service")), -1) {
-		if !known[flag] {
-			t.Errorf("the daemon has no flag %s", flag)
+	state := "/var/lib/" + first(t, unit, `(?m)^StateDirectory=(\S+)$`) + "/"
+	for _, flag := range strings.Fields(first(t, unit, `(?m)^ExecStart=\S+((?:.*\\\n)*.*)$`)) {
+		name, value, _ := strings.Cut(flag, "=")
+		if !known[name] && flag != `\` {
+			t.Errorf("the daemon has no flag %s", name)
+		}
+		if writes[name] && !strings.HasPrefix(value, state) {
+			t.Errorf("%s is not below %s", flag, state)
 		}
 	}
 }
