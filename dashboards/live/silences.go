@@ -45,9 +45,9 @@ func (s Silence) covers(target, scenario string) bool {
 // OriginConfig is the Origin of a maintenance window of the configuration.
 const OriginConfig = "config"
 
-// Bounds of a silence that is made here: it must end, so that none is forgotten.
+// Bounds of a silence that is made here: it must end, so that none is forgotten. They are those of probe/pause.
 const (
-	maxSilence = 30 * 24 * time.Hour
+	maxSilence = 7 * 24 * time.Hour
 	maxReason  = 500 // bytes
 	maxBy      = 100
 )
@@ -76,8 +76,8 @@ func (q silenceRequest) silence(now time.Time) (Silence, error) {
 		s.Until = s.Start.Add(time.Duration(*q.Seconds * float64(time.Second)))
 	}
 	switch {
-	case q.Target == "" && q.Scenario == "":
-		return s, invalid("target, scenario or both must be given")
+	case q.Target == "":
+		return s, invalid("target must be given, with a scenario or for all of its scenarios")
 	case !s.Until.After(now) || s.Until.After(now.Add(maxSilence)):
 		return s, invalid("the silence would end at %s: it must end later than now and within %s", s.Until.Format(time.RFC3339), maxSilence)
 	case q.Reason == "" || len(q.Reason) > maxReason:
