@@ -71,16 +71,19 @@ func (a *attempt) measure(start time.Time, f *failure) {
 // flagSuccess flags what is worth knowing of a complete answer.
 func (a *attempt) flagSuccess() {
 	ans, traits := &a.answer, a.protocol.Traits()
-	for flag, is := range map[Flag]bool{
-		FlagLengthLimited:   ans.limited,
-		FlagDoneMissing:     traits.Sentinel && !ans.done,
-		FlagDuplicateFinish: ans.finishes > 1,
-		FlagBuffered:        !ans.whole && ans.coalesced == 0 && ans.buffered(),
-		FlagReasoningOnly:   ans.onlyReasoning(),
-		FlagUsageMissing:    !traits.Tokenless && ans.usage.Output == nil,
+	for _, f := range []struct {
+		flag Flag
+		is   bool
+	}{
+		{FlagLengthLimited, ans.limited},
+		{FlagDoneMissing, traits.Sentinel && !ans.done},
+		{FlagDuplicateFinish, ans.finishes > 1},
+		{FlagBuffered, !ans.whole && ans.coalesced == 0 && ans.buffered()},
+		{FlagReasoningOnly, ans.onlyReasoning()},
+		{FlagUsageMissing, !traits.Tokenless && ans.usage.Output == nil},
 	} {
-		if is {
-			a.flag(flag)
+		if f.is {
+			a.flag(f.flag)
 		}
 	}
 }
@@ -100,7 +103,7 @@ func (a *attempt) secrets() []string {
 	if a.exchange == nil {
 		return nil
 	}
-	secrets := secretsOfQuery(a.target.URL)
+	secrets := slices.Clip(a.query)
 	for _, header := range a.exchange.Secrets() {
 		secrets = append(secrets, secretsOf(header)...)
 	}

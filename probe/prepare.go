@@ -5,23 +5,14 @@ import (
 	"net/http"
 
 	"goodput_exporter/config"
-	"goodput_exporter/probe/wire"
 	"goodput_exporter/probe/workload"
 )
 
 // prepare makes the request of a prompt. A request that cannot be made is the prober's own failure.
 func (a *attempt) prepare(prompt workload.Prompt) *failure {
 	a.expect = prompt.Expect
-	a.request = wire.Request{
-		Model:          a.target.Model,
-		Messages:       prompt.Messages,
-		Stream:         a.scenario.Stream && !a.protocol.Traits().Tokenless,
-		MaxTokens:      prompt.MaxTokens,
-		OutputTokens:   prompt.OutputTokens,
-		MaxTokensField: a.target.MaxTokensField,
-		Extra:          a.extra,
-		Memory:         &a.memory,
-	}
+	a.request = a.common
+	a.request.Messages, a.request.MaxTokens, a.request.OutputTokens = prompt.Messages, prompt.MaxTokens, prompt.OutputTokens
 	if prompt.Text != "" {
 		a.request.Messages = []config.Message{{Role: "user", Content: prompt.Text}}
 	}

@@ -37,7 +37,9 @@ type Prober struct {
 	client    *Client
 	source    *workload.Source
 	memory    wire.Memory
-	extra     map[string]any     // fields of the request's body: the target's, and the scenario's over them
+	common    wire.Request       // what all its requests have in common
+	endpoint  *http.Request      // of which they are copies: a URL need not be parsed anew for each
+	query     []string           // what is secret in the target's URL
 	schema    *jsonschema.Schema // which the answer must fit; nil: none
 	userAgent string
 }
@@ -61,10 +63,21 @@ func New(s *config.Series, client *Client, userAgent string) (*Prober, error) {
 		extra = map[string]any{}
 	}
 	maps.Copy(extra, s.Scenario.ExtraBody)
-	return &Prober{
+	p := &Prober{
 		target: s.Target, scenario: s.Scenario, protocol: protocol, client: client,
-		source: source, extra: extra, schema: schema, userAgent: userAgent,
-	}, nil
+		source: source, query: secretsOfQuery(s.Target.URL), schema: schema, userAgent: userAgent,
+	}
+	p.common = wire.Request{
+		Model:          s.Target.Model,
+		Stream:         s.Scenario.Stream && !protocol.Traits().Tokenless,
+		MaxTokensField: s.Target.MaxTokensField,
+		Extra:          extra, // the target's fields of the body, and the scenario's over them
+		Memory:         &p.memory,
+	}
+	if p.endpoint, err = requestTo(protocol.URL(p.common)); err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.Target.Name, err)
+	}
+	return p, nil
 }
 
 // protocolOf returns a target's protocol.
@@ -192,10 +205,10 @@ func (a *attempt) try(parent context.Context) (f *failure, stale bool) {
 
 // send sends the request, and follows one redirect that keeps the method and the body, where that is allowed.
 func (a *attempt) send() (*http.Response, error) {
-	u := a.protocol.URL(a.request)
+	to := a.endpoint
 	var previous *http.Response
 	for {
-		resp, err := a.roundTrip(u, previous)
+		resp, err := a.roundTrip(to, previous)
 		if err != nil || previous != nil || !a.target.HTTP.FollowRedirects {
 			return resp, err
 		}
@@ -208,19 +221,28 @@ func (a *attempt) send() (*http.Response, error) {
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
 		_ = resp.Body.Close()
-		u, previous = next, resp
+		previous = resp
+		if to, err = requestTo(next); err != nil {
+			return nil, err
+		}
 	}
 }
 
-func (a *attempt) roundTrip(u *url.URL, previous *http.Response) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(a.ctx, http.MethodPost, u.String(), bytes.NewReader(a.body))
-	if err != nil {
-		return nil, err
-	}
+// requestTo returns a request without a body.
+func requestTo(u *url.URL) (*http.Request, error) {
+	return http.NewRequestWithContext(context.Background(), http.MethodPost, u.String(), http.NoBody)
+}
+
+// roundTrip sends a copy of a request, with the body that it lacks.
+func (a *attempt) roundTrip(to *http.Request, previous *http.Response) (*http.Response, error) {
+	req := to.WithContext(a.ctx)
+	u := *to.URL // which a signer may write to
+	req.URL = &u
 	// Without GetBody the transport cannot send a second time behind the clock's back.
 	req.GetBody = nil
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(a.body)), int64(len(a.body))
 	req.Response = previous // so that credentials do not follow a redirect to another host
-	maps.Copy(req.Header, a.header)
+	req.Header = maps.Clone(a.header)
 	req.Header.Set("User-Agent", a.userAgent)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("Traceparent", "00-"+a.result.TraceID+"-"+a.result.SpanID+"-01")

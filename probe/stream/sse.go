@@ -66,6 +66,9 @@ func (s *SSE) Feed(p []byte, at arrival.Stamp, emit func(Frame) error) error {
 
 // lineEnd returns where the first line of p ends and where the next one begins, or -1 where it does not end.
 func lineEnd(p []byte) (end, next int) {
+	if p[0] == '\n' { // every other line of most streams
+		return 0, 1
+	}
 	lf := bytes.IndexByte(p, '\n')
 	head := p
 	if lf >= 0 {

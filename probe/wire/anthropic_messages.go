@@ -161,8 +161,8 @@ func (d *anthropicChunkDecoder) Decode(f stream.Frame) (Event, error) {
 // uncover returns the event inside a chunk of AWS' event stream, nil where there is none. The padding beside it says
 // nothing.
 func (d *anthropicChunkDecoder) uncover(f stream.Frame) (event []byte, err error) {
-	cover, ok := d.cover.match(f)
-	if !ok {
+	var cover Event
+	if !d.cover.match(&f, &cover) {
 		if len(f.Data) == 0 {
 			return nil, nil
 		}

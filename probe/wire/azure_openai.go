@@ -39,8 +39,8 @@ func (p azure) URL(r Request) *url.URL {
 
 // Request implements Protocol.
 func (azure) Request(r Request, h http.Header) ([]byte, error) {
-	return openAIBody(r, h, map[string]any{"messages": r.Messages})
+	return openAIBody(r, h, "messages", r.Messages)
 }
 
 // Decoder implements Protocol.
-func (azure) Decoder(r Request) Decoder { return newOpenAIDecoder("content", r.Memory) }
+func (azure) Decoder(r Request) Decoder { return newOpenAIDecoder(openAIContent, r.Memory) }

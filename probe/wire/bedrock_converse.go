@@ -88,19 +88,17 @@ type converseBlock struct {
 }
 
 // Decode implements Decoder.
-func (d *converseDecoder) Decode(f stream.Frame) (Event, error) {
+func (d *converseDecoder) Decode(f stream.Frame) (ev Event, err error) {
 	if f.Failure {
 		return Event{Error: bedrockException(f)}, nil
 	}
 	if len(f.Data) == 0 {
 		return Event{}, nil
 	}
-	if f.Event == "contentBlockDelta" {
-		if ev, ok := d.tmpl.match(f); ok {
-			return ev, nil
-		}
+	if f.Event == "contentBlockDelta" && d.tmpl.match(&f, &ev) {
+		return ev, nil
 	}
-	ev, err := decodeConverse(f)
+	ev, err = decodeConverse(f)
 	if err != nil {
 		return Event{}, err
 	}

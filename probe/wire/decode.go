@@ -21,15 +21,15 @@ type frameDecoder struct {
 var doneData = []byte("[DONE]")
 
 // Decode implements Decoder.
-func (d *frameDecoder) Decode(f stream.Frame) (Event, error) {
-	if ev, ok := d.tmpl.match(f); ok {
+func (d *frameDecoder) Decode(f stream.Frame) (ev Event, err error) {
+	if d.tmpl.match(&f, &ev) {
 		d.streamed = true
 		return ev, nil
 	}
 	if d.sentinel != nil && bytes.Equal(bytes.TrimSpace(f.Data), doneData) {
 		return *d.sentinel, nil
 	}
-	ev, err := d.decode(f)
+	ev, err = d.decode(f)
 	if settled, ev, err := settle(f, ev, err); settled {
 		return ev, err
 	}

@@ -276,9 +276,9 @@ const maxRetryAfter = 30 * 24 * time.Hour
 // RetryAfter reads how long a server wants to be left alone: retry-after-ms, else Retry-After in seconds or as a
 // date, which counts from the server's own Date where it tells one. Nil: it does not say.
 func RetryAfter(h http.Header, now time.Time) *time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
-		if d := seconds(ms / 1000); d != nil {
-			return d
+	if value := strings.TrimSpace(h.Get("Retry-After-Ms")); value != "" {
+		if ms, err := strconv.ParseFloat(value, 64); err == nil && seconds(ms/1000) != nil {
+			return seconds(ms / 1000)
 		}
 	}
 	value := strings.TrimSpace(h.Get("Retry-After"))

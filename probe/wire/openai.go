@@ -18,10 +18,16 @@ import (
 // SGLang, llama.cpp, TGI, Ollama, Azure, Mistral, DeepSeek, OpenRouter, Groq, Together, Perplexity.
 // Source: OpenAI's API reference, and those servers' own.
 
-// openAIBody returns a request's body: the fields of the protocol, and those all its requests have.
-func openAIBody(r Request, h http.Header, fields map[string]any) ([]byte, error) {
-	fields["model"] = r.Model
-	fields["stream"] = r.Stream
+// openAIBody returns a request's body, with what is asked under a key. The rest of it is made once for all requests of a
+// series that are limited alike.
+func openAIBody(r Request, h http.Header, key string, asked any) ([]byte, error) {
+	jsonHeader(h, r.accept(eventStream))
+	return r.Memory.body(r, key, asked, openAIFields)
+}
+
+// openAIFields returns the fields of a request's body besides what is asked.
+func openAIFields(r Request) map[string]any {
+	fields := map[string]any{"model": r.Model, "stream": r.Stream}
 	if r.Stream {
 		fields["stream_options"] = map[string]any{"include_usage": true}
 	}
@@ -37,7 +43,7 @@ func openAIBody(r Request, h http.Header, fields map[string]any) ([]byte, error)
 		fields["min_tokens"] = r.OutputTokens
 		fields["ignore_eos"] = true
 	}
-	return jsonBody(r, h, r.accept(eventStream), fields)
+	return fields
 }
 
 type openAIDoc struct {
@@ -142,13 +148,20 @@ func (c *count) UnmarshalJSON(data []byte) error {
 
 // openAIChunks decodes the chunks of one stream, or a whole answer.
 type openAIChunks struct {
-	frames   *frameDecoder
-	finished *int // the choice that ended first; nil while none has
+	frames frameDecoder
+	state  openAIState
+	memory *Memory  // may be nil
+	rare   template // of the frame that is tried
 }
 
-// newOpenAIDecoder returns a decoder of chunks whose text stands under a key: "content" or "text".
-func newOpenAIDecoder(key string, m *Memory) *frameDecoder {
-	shape := &shape{
+// The shapes of chunks and whole answers: the text stands under "content", or under "text".
+var (
+	openAIContent = openAIShape("content")
+	openAIText    = openAIShape("text")
+)
+
+func openAIShape(key string) *shape {
+	return &shape{
 		text:   key,
 		skips:  []string{"id", "created", "obfuscation", "total_tokens"},
 		counts: []string{"prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"},
@@ -157,12 +170,39 @@ func newOpenAIDecoder(key string, m *Memory) *frameDecoder {
 			return u.Input != nil || u.Output != nil
 		},
 	}
-	frames := &frameDecoder{tmpl: template{memory: m, shape: shape}, sentinel: &Event{Done: true}}
-	frames.decode = (&openAIChunks{frames: frames}).decode
-	return frames
 }
 
+// openAIDone is what the sentinel says.
+var openAIDone = &Event{Done: true}
+
+func newOpenAIDecoder(s *shape, m *Memory) *frameDecoder {
+	d := &openAIChunks{
+		frames: frameDecoder{tmpl: template{memory: m, shape: s}, sentinel: openAIDone},
+		memory: m,
+		rare:   template{shape: s},
+	}
+	d.frames.decode = d.decode
+	return &d.frames
+}
+
+// decode decodes a frame, unless it was learned before what it says.
 func (d *openAIChunks) decode(f stream.Frame) (Event, error) {
+	d.state.streamed = d.frames.streamed
+	if d.memory == nil || f.Event != "" || f.Unframed {
+		return d.decodeJSON(f)
+	}
+	if ev, ok := d.recognise(f); ok {
+		return ev, nil
+	}
+	before := d.state
+	ev, err := d.decodeJSON(f)
+	if err == nil {
+		d.learn(f, ev, before)
+	}
+	return ev, err
+}
+
+func (d *openAIChunks) decodeJSON(f stream.Frame) (Event, error) {
 	var doc openAIDoc
 	if err := unmarshal(f.Data, &doc); err != nil {
 		return Event{}, syntaxError(f.Data, err)
@@ -184,10 +224,10 @@ func (d *openAIChunks) decode(f stream.Frame) (Event, error) {
 // add adds what a choice says. Of several choices, the end of the first one to end is that of the answer.
 func (d *openAIChunks) add(c *openAIChoice, ev *Event) {
 	if c.FinishReason != "" && c.FinishReason != "null" {
-		if d.finished == nil {
-			d.finished = &c.Index
+		if !d.state.finished {
+			d.state.finished, d.state.choice = true, c.Index
 		}
-		if *d.finished == c.Index {
+		if d.state.choice == c.Index {
 			c.addFinish(ev)
 		}
 	}
@@ -198,7 +238,7 @@ func (d *openAIChunks) add(c *openAIChoice, ev *Event) {
 		c.Delta.addTo(ev)
 	}
 	// Some servers repeat the answer so far as a message, beside each delta or behind the last.
-	if c.Message != nil && c.Delta == nil && !d.frames.streamed {
+	if c.Message != nil && c.Delta == nil && !d.state.streamed {
 		ev.Answer, ev.Done = true, true
 		c.Message.addTo(ev)
 	}

@@ -18,8 +18,8 @@ func (p openAIChat) URL(Request) *url.URL { return join(p.base, "/v1", "/chat/co
 
 // Request implements Protocol.
 func (openAIChat) Request(r Request, h http.Header) ([]byte, error) {
-	return openAIBody(r, h, map[string]any{"messages": r.Messages})
+	return openAIBody(r, h, "messages", r.Messages)
 }
 
 // Decoder implements Protocol.
-func (openAIChat) Decoder(r Request) Decoder { return newOpenAIDecoder("content", r.Memory) }
+func (openAIChat) Decoder(r Request) Decoder { return newOpenAIDecoder(openAIContent, r.Memory) }

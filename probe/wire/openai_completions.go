@@ -25,8 +25,8 @@ func (p openAICompletions) URL(Request) *url.URL {
 
 // Request implements Protocol.
 func (openAICompletions) Request(r Request, h http.Header) ([]byte, error) {
-	return openAIBody(r, h, map[string]any{"prompt": r.text()})
+	return openAIBody(r, h, "prompt", r.text())
 }
 
 // Decoder implements Protocol.
-func (openAICompletions) Decoder(r Request) Decoder { return newOpenAIDecoder("text", r.Memory) }
+func (openAICompletions) Decoder(r Request) Decoder { return newOpenAIDecoder(openAIText, r.Memory) }

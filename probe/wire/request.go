@@ -36,10 +36,14 @@ func (r Request) limit() int { return max(r.MaxTokens, r.OutputTokens) }
 
 // jsonBody returns a request's JSON body: the fields of the protocol, and the configuration's own, which win.
 func jsonBody(r Request, h http.Header, accept string, fields map[string]any) ([]byte, error) {
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", accept)
+	jsonHeader(h, accept)
 	maps.Copy(fields, r.Extra)
 	return json.Marshal(fields)
+}
+
+func jsonHeader(h http.Header, accept string) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", accept)
 }
 
 // accept returns the media type to ask for: that of a stream, or JSON.

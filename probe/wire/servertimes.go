@@ -27,7 +27,11 @@ var serverTimeHeaders = []struct {
 func ServerTimes(h http.Header) []ServerTime {
 	var times []ServerTime
 	for _, t := range serverTimeHeaders {
-		v, err := strconv.ParseFloat(strings.TrimSpace(h.Get(t.name)), 64)
+		value := strings.TrimSpace(h.Get(t.name))
+		if value == "" { // parsing it would make an error
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
 		if took, ok := duration(v, t.unit); err == nil && ok {
 			times = append(times, ServerTime{t.kind, took})
 		}
