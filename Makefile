@@ -44,7 +44,7 @@ gotest = { $(GO) test -json $(1); echo "exit $$?"; } 2>&1 | awk -f $(CURDIR)/.ci
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test check tools tidy lint race thirdparty deploy differential bench fuzz operating-curve fmt clean
+.PHONY: help build run test check tools tidy lint race thirdparty deploy browser differential bench fuzz operating-curve fmt clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -59,7 +59,7 @@ run: build ## run the demo on :10042; with LLM_URL (LLM_MODEL, LLM_API_KEY) prob
 test: ## run the tests
 	@$(call gotest,$(TEST_FLAGS) ./...)
 
-check: tools tidy lint race thirdparty differential fuzz deploy ## everything else: lint, race detector, real servers, fuzzing, rules, dashboards, manifests
+check: tools tidy lint race thirdparty differential fuzz deploy browser ## everything else: lint, race detector, real servers, fuzzing, rules, dashboards, manifests, browser
 
 tools:
 	@TOOLS='$(TOOLS)' GO='$(GO)' sh .ci/install
@@ -95,7 +95,12 @@ deploy: tools build ## check rules, dashboards and manifests, with real Promethe
 	@export GOODPUT_EXPORTER='$(CURDIR)/$(BUILD)/goodput_exporter' \
 		PROMTOOL='$(TOOLS)/bin/promtool' PROMETHEUS='$(TOOLS)/bin/prometheus' AMTOOL='$(TOOLS)/bin/amtool' \
 		ALERTMANAGER='$(TOOLS)/bin/alertmanager' HELM='$(TOOLS)/bin/helm'; \
-		cd deploy/tools && $(call gotest,-p 1 -timeout 15m -tags remove_all_sd $(TEST_FLAGS) ./...)
+		cd deploy/tools && $(call gotest,-p 1 -timeout 15m -tags remove_all_sd $(TEST_FLAGS) $$($(GO) list ./... | grep -v /browser$$))
+
+browser: tools build ## take the live page through a real browser
+	@echo 'check: the live page in Chromium'
+	@export GOODPUT_EXPORTER='$(CURDIR)/$(BUILD)/goodput_exporter' AXE='$(TOOLS)/share/axe.min.js'; \
+		cd deploy/tools && $(call gotest,-count 1 -run '^TestLivePage$$' $(TEST_FLAGS) ./browser)
 
 operating-curve: ## simulate the alerts: how soon they page, and how often for nothing
 	@cd deploy/tools && $(GO) run ./curve

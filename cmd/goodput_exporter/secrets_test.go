@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -162,11 +163,33 @@ func TestSecretsAppearNowhere(t *testing.T) {
 				"OpenMetrics":                         get(t, d.url+"/metrics", append(authorization, "Accept", "application/openmetrics-text;version=1.0.0")...).body,
 			}
 			for _, path := range []string{
-				"/", "/config", "/metrics", "/-/healthy", "/-/ready", "/debug/pprof/", "/debug/pprof/cmdline",
+				"/", "/config", "/metrics", "/api/v1/status?probes=10", "/api/v1/results?limit=1000", "/api/v1/silences", "/-/healthy", "/-/ready", "/debug/pprof/", "/debug/pprof/cmdline",
 				"/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs?debug=1",
 				"/debug/pprof/block?debug=1", "/debug/pprof/mutex?debug=1", "/debug/pprof/threadcreate?debug=1",
 			} {
 				shown[path] = seen(path)
+			}
+			series := map[string]bool{}
+			for _, st := range stories(t, d.url, "", authorization...) {
+				path := "/probes/" + st.ID
+				shown[path] = get(t, d.url+path, authorization...).body // it may be forgotten by now
+				query := url.Values{"target": {st.Result.Target}, "scenario": {st.Result.Scenario}}.Encode()
+				if series[query] {
+					continue
+				}
+				series[query] = true
+				for _, path := range []string{"/series?" + query, "/rows?" + url.Values{"key": {st.Key}}.Encode()} {
+					shown[path] = seen(path)
+				}
+			}
+			shown["the events"] = events(t, d.url, 9*len(ways), authorization...)
+			for query := range series {
+				p := request(t, http.MethodPost, d.url+"/probe?"+query, authorization...)
+				if p.status != http.StatusOK {
+					t.Errorf("a probe on demand: status %d: %s", p.status, p.body)
+				}
+				shown["a probe on demand"] = p.body
+				break // the next would be too many
 			}
 			d.stop(t)
 			shown["the log"] = d.logs.String()

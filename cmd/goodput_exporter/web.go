@@ -76,7 +76,7 @@ func routes(d *daemon, f *flags) (http.Handler, error) {
 	}
 	mux.Handle("GET "+metrics, d.collector.Handler())
 	d.registerHealth(mux)
-	mux.HandleFunc("POST /-/reload", d.serveReload)
+	mux.Handle("POST /-/reload", http.NewCrossOriginProtection().Handler(http.HandlerFunc(d.serveReload)))
 	mux.HandleFunc("GET /config", d.serveConfig)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

@@ -52,16 +52,17 @@ type burn struct {
 	limit       float64 // where the share of bad attempts need not exceed more
 	long, short int
 	severity    Severity
+	least       float64 // of the error budget: more than limit, where that is nothing out of the ordinary
 }
 
 // burns are the pairs of windows of the shipped rules, the most pressing first, and the one window that is no alert: who
 // looks at a page wants to see at once what would wake nobody for a quarter of an hour.
 var burns = []burn{
-	{14.4, 0.6, h1, m5, Critical},
-	{6, 0.6, h6, m30, Critical},
-	{3, 0.6, d1, h2, Warning},
-	{1, 1, d3, h6, Warning},
-	{14.4, 0.6, m5, m5, ""},
+	{14.4, 0.6, h1, m5, Critical, 0},
+	{6, 0.6, h6, m30, Critical, 0},
+	{3, 0.6, d1, h2, Warning, 0},
+	{1, 1, d3, h6, Warning, 0},
+	{14.4, 0.144, m5, m5, "", 2},
 }
 
 // What the shipped rules ask for before they say anything.
@@ -103,7 +104,8 @@ func (s *Series) burns(b *burn, slo int) bool {
 	if s.slos[slo].objective == 0 || long.bad < fewestBad || short.bad == 0 {
 		return false
 	}
-	limit := min(b.factor*(1-s.slos[slo].objective), b.limit)
+	allowed := 1 - s.slos[slo].objective
+	limit := max(min(b.factor*allowed, b.limit), b.least*allowed)
 	promised := float64(spans[b.long]) / float64(s.config.Scenario.Interval)
 	lower, _ := wilson(float64(long.bad), float64(long.all()), z99)
 	return lower > limit &&

@@ -169,10 +169,7 @@ var judged = map[probe.Verdict]string{
 // requestFacts tell what was sent, as far as it is known: configurations change, and only what came back is kept.
 func (p *Page) requestFacts(st live.Story, s *live.SeriesStatus) []factView {
 	list := []factView{{"Method", http.MethodPost}}
-	request, known := Request{}, false
-	if p.opts.Request != nil {
-		request, known = p.opts.Request(st.Key)
-	}
+	request, known := p.request(st.Key)
 	switch {
 	case known:
 		list = append(list, factView{"URL", request.URL})
@@ -310,13 +307,21 @@ func events(st live.Story) []eventView {
 	return list
 }
 
+// request tells of the requests of a series, where that is known.
+func (p *Page) request(key string) (Request, bool) {
+	if p.opts.Request == nil {
+		return Request{}, false
+	}
+	return p.opts.Request(key)
+}
+
 // command repeats the probe.
 func (p *Page) command(r *probe.Result) string {
-	file := p.opts.ConfigFile
-	if file == "" {
-		file = "goodput.yml"
+	if file := p.opts.ConfigFile; file != "" {
+		return "goodputctl probe --config.file=" + quote(file) + " --target=" + quote(r.Target) + " --scenario=" + quote(r.Scenario)
 	}
-	return "goodputctl probe --config.file=" + quote(file) + " --target=" + quote(r.Target) + " --scenario=" + quote(r.Scenario)
+	request, _ := p.request(r.Target + "/" + r.Scenario)
+	return "goodputctl probe --url=" + quote(request.URL) + " --protocol=" + quote(r.Protocol) + " --model=" + quote(r.Model)
 }
 
 // quote makes a text one word of a POSIX shell.
