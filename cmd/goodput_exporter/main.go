@@ -112,9 +112,9 @@ func (f *flags) register(app *kingpin.Application) {
 }
 
 // isPage reports whether a path is that of a page beside the metrics.
-func isPage(path string) bool {
+func isPage(p string) bool {
 	return slices.ContainsFunc(append([]string{"/config", "/-/", "/debug/"}, livepage.Paths...), func(page string) bool {
-		return path == page || strings.HasSuffix(page, "/") && strings.HasPrefix(path, page)
+		return p == page || strings.HasSuffix(page, "/") && strings.HasPrefix(p, page)
 	})
 }
 

@@ -4,8 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"goodput_exporter/config"
 	"goodput_exporter/probe"
@@ -66,8 +70,15 @@ func TestReadmeTables(t *testing.T) {
 			t.Errorf("the metric %s is missing", name)
 		}
 	}
+	for _, name := range optionalMetrics(t) {
+		exposed[name] = true
+		if !strings.Contains(text, name) {
+			t.Errorf("the metric %s is missing", name)
+		}
+	}
+	notMetrics := []string{"goodput_req_s"} // a key of bench's report
 	for _, name := range regexp.MustCompile(`goodput_[a-z_]+`).FindAllString(text, -1) {
-		if base := strings.TrimSuffix(name, "_bucket"); strings.Count(name, "_") > 1 && !exposed[base] {
+		if base := strings.TrimSuffix(name, "_bucket"); strings.Count(name, "_") > 1 && !exposed[base] && !slices.Contains(notMetrics, name) {
 			t.Errorf("there is no metric %s", name)
 		}
 	}
@@ -82,4 +93,26 @@ func TestReadmeTables(t *testing.T) {
 			}
 		}
 	}
+}
+
+// optionalMetrics returns the names of the metrics that only exist with a journal or an export of spans.
+func optionalMetrics(t *testing.T) []string {
+	t.Helper()
+	f := &flags{otlp: true, journal: journalFlags{path: filepath.Join(t.TempDir(), "results.jsonl")}}
+	o, err := f.open(t.Context(), log.NewNopLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close(log.NewNopLogger())
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(o.metrics()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, family := range families {
+		names = append(names, family.GetName())
+	}
+	return names
 }

@@ -178,7 +178,7 @@ func TestMergeRefusesWhatDoesNotBelong(t *testing.T) {
 		"twice":       {[]string{a, a}, "run 2 is the same part of the load as run 1 (0/2)"},
 		"cut":         {[]string{a, cut}, cut + ": line 15"},
 		"missing":     {[]string{a, a + "x"}, "no such file"},
-		"no file":     {nil, "required argument 'raw' not provided"},
+		"no file":     {nil, "required argument 'results' not provided"},
 	} {
 		r := goodputctl(t, nil, append([]string{"merge"}, tc.args...)...)
 		if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, tc.want) {

@@ -51,7 +51,6 @@ type Live struct {
 	number atomic.Uint64 // of the last result
 	share  atomic.Int64  // of MaxBytes, by series
 	hub    hub
-	cached statusCache
 
 	mu     sync.RWMutex // a Status sees the series before an Update or those after it
 	series map[string]*Series
@@ -63,7 +62,7 @@ func New(opts Options) *Live {
 	opts.MaxNotGood = cmp.Or(opts.MaxNotGood, DefaultMaxNotGood)
 	opts.MaxGood = cmp.Or(opts.MaxGood, DefaultMaxGood)
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, DefaultMaxBytes)
-	return &Live{opts: opts, start: time.Now(), series: map[string]*Series{}, cached: statusCache{docs: map[StatusOptions][]byte{}}}
+	return &Live{opts: opts, start: time.Now(), series: map[string]*Series{}}
 }
 
 // Update brings the series to those of cfg, which must be valid: new ones are born, those that are not in it any more die

@@ -57,7 +57,7 @@ func TestStatusAsJSON(t *testing.T) {
 		s.SlotsSkipped("budget", 2)
 		s.ProbeStarted()
 
-		doc, err := l.StatusJSON(StatusOptions{Probes: 4})
+		doc, err := json.Marshal(l.Status(time.Now(), StatusOptions{Probes: 4}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,28 +69,6 @@ func TestStatusAsJSON(t *testing.T) {
 		}
 		if diff := cmp.Diff(l.Status(time.Now(), StatusOptions{Probes: 4}), &read); diff != "" {
 			t.Errorf("what a client reads differs:\n%s", diff)
-		}
-	})
-}
-
-func TestStatusJSONIsMadeOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		made := 0
-		l, _ := newLive(t, Options{Next: func(string) (time.Time, bool) { made++; return time.Time{}, false }})
-		for _, o := range []StatusOptions{{}, {Brief: true}} {
-			for range 3 {
-				if _, err := l.StatusJSON(o); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if _, err := l.StatusJSON(StatusOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if made != 3 {
-			t.Errorf("made %d times, want 3", made)
 		}
 	})
 }
@@ -230,11 +208,6 @@ func TestEverythingAtOnce(t *testing.T) {
 		func(int) { s.ProbeStarted(); s.SlotsSkipped("late", 1); s.ProbeEnded() },
 		func(i int) { l.Update(testConfig([]*config.Series{s.config, other}[:1+i%2]...)) },
 		func(int) { l.Status(time.Now(), StatusOptions{Probes: Strip}); l.Results(Filter{}) },
-		func(int) {
-			if _, err := l.StatusJSON(StatusOptions{}); err != nil {
-				t.Error(err)
-			}
-		},
 		func(int) {
 			if len(events) > 0 {
 				if _, err := (<-events).JSON(); err != nil {

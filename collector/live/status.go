@@ -2,12 +2,9 @@ package live
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"math"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -154,37 +151,6 @@ func (l *Live) Status(now time.Time, o StatusOptions) *Status {
 		st.Series = append(st.Series, status)
 	}
 	return st
-}
-
-// StatusJSON returns the Status of now as JSON, not to be changed. It may be a second old: however many ask, all series
-// are looked at once a second for each of the options.
-func (l *Live) StatusJSON(o StatusOptions) ([]byte, error) { return l.cached.get(l, o) }
-
-// statusCache holds the documents of the last second. Its lock is held while one is made, so that nobody makes another.
-type statusCache struct {
-	mu   sync.Mutex
-	docs map[StatusOptions][]byte
-}
-
-func (c *statusCache) get(l *Live, o StatusOptions) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if doc, ok := c.docs[o]; ok {
-		return doc, nil
-	}
-	doc, err := json.Marshal(l.Status(time.Now(), o))
-	if err != nil {
-		return nil, fmt.Errorf("encode the status: %w", err)
-	}
-	c.docs[o] = doc
-	time.AfterFunc(time.Second, func() { c.forget(o) }) // many megabytes: not kept where nobody asks any more
-	return doc, nil
-}
-
-func (c *statusCache) forget(o StatusOptions) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.docs, o)
 }
 
 func (s *Series) status(now time.Time, o StatusOptions) SeriesStatus {

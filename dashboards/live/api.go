@@ -32,27 +32,15 @@ func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 	if target != "" && scenario != "" {
 		options.Key = target + "/" + scenario
 	}
-	if target+scenario == "" {
-		p.serveWholeStatus(w, options)
-		return
-	}
 	st := p.opts.Live.Status(time.Now(), options)
-	selectSeries(st, target, scenario)
-	if len(st.Series) == 0 {
+	if target+scenario != "" {
+		selectSeries(st, target, scenario)
+	}
+	if target+scenario != "" && len(st.Series) == 0 {
 		fail(w, noSeries(target, scenario))
 		return
 	}
 	writeJSON(w, http.StatusOK, st)
-}
-
-// serveWholeStatus serves the status of all series, which those who ask within a second share.
-func (p *Page) serveWholeStatus(w http.ResponseWriter, options live.StatusOptions) {
-	document, err := p.opts.Live.StatusJSON(options)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	writeDocument(w, http.StatusOK, document)
 }
 
 // selectSeries leaves the series of a target and a scenario in a status; "" is any.

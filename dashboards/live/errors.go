@@ -83,13 +83,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	writeDocument(w, code, text)
-}
-
-// writeDocument answers with JSON.
-func writeDocument(w http.ResponseWriter, code int, text []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(text)
-	_, _ = w.Write([]byte{'\n'})
+	_, _ = w.Write(append(text, '\n'))
 }
