@@ -351,11 +351,12 @@ func TestPartsOfABenchMerge(t *testing.T) {
 	var raw []string
 	done := make(chan error, 2)
 	for i := range 2 {
-		raw = append(raw, filepath.Join(dir, fmt.Sprint(i)))
+		name := filepath.Join(dir, fmt.Sprint(i))
+		raw = append(raw, name)
 		go func() {
 			r := goodputctl(t, nil, "bench", "--model=m", "--no-stream", "--no-progress", url, "--rate=50", "--requests=100", "--slo.e2e=10s",
-				fmt.Sprintf("--part=%d/2", i), "--start-at="+start, "--raw="+raw[i])
-			if _, err := os.Stat(raw[i]); err != nil {
+				fmt.Sprintf("--part=%d/2", i), "--start-at="+start, "--raw="+name)
+			if _, err := os.Stat(name); err != nil {
 				done <- fmt.Errorf("%w: %s", err, r.stderr)
 				return
 			}
