@@ -45,11 +45,13 @@ func TestLengthOfTheAnswerIsThatOfThePrompt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var got lengthsAsked
+			asked := make(chan lengthsAsked, 1)
 			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+				var lengths lengthsAsked
+				if err := json.NewDecoder(r.Body).Decode(&lengths); err != nil {
 					t.Errorf("request body: %v", err)
 				}
+				asked <- lengths
 				w.WriteHeader(http.StatusTeapot)
 			}))
 			t.Cleanup(h.Close)
@@ -66,7 +68,7 @@ func TestLengthOfTheAnswerIsThatOfThePrompt(t *testing.T) {
 				}
 				prober.Ask(context.Background(), source.Recorded(*tt.recorded))
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, <-asked); diff != "" {
 				t.Errorf("lengths in the request (-want +got):\n%s", diff)
 			}
 		})
