@@ -126,7 +126,8 @@ func duration(t *testing.T, s string) time.Duration {
 	return time.Duration(d)
 }
 
-// literals returns the numbers of an expression in the order in which they are written.
+// literals returns the numbers of an expression in the order in which they are written, but for those that ask whether a
+// series is paused.
 func literals(t *testing.T, expr string) []float64 {
 	t.Helper()
 	type literal struct {
@@ -134,8 +135,12 @@ func literals(t *testing.T, expr string) []float64 {
 		value float64
 	}
 	var found []literal
+	paused := map[parser.Node]bool{} // what goodput_paused is compared with
 	inspect(t, expr, func(node parser.Node) {
-		if n, ok := node.(*parser.NumberLiteral); ok && !math.IsNaN(n.Val) {
+		if b, ok := node.(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() && slices.Equal(metrics(b.LHS), []string{"goodput_paused"}) {
+			paused[b.RHS] = true
+		}
+		if n, ok := node.(*parser.NumberLiteral); ok && !math.IsNaN(n.Val) && !paused[node] {
 			found = append(found, literal{int(n.PosRange.Start), n.Val})
 		}
 	})
@@ -145,6 +150,18 @@ func literals(t *testing.T, expr string) []float64 {
 		values = append(values, l.value)
 	}
 	return values
+}
+
+// metrics returns the names of the metrics in an expression.
+func metrics(e parser.Expr) []string {
+	var names []string
+	parser.Inspect(e, func(node parser.Node, _ []parser.Node) error {
+		if v, ok := node.(*parser.VectorSelector); ok {
+			names = append(names, v.Name)
+		}
+		return nil
+	})
+	return names
 }
 
 // ranges returns the windows of an expression's range selectors.
