@@ -168,7 +168,7 @@ func testStory(t *testing.T, s *site) {
 		t.Error("the failure is good")
 	}
 	for selector, part := range map[string]string{
-		"#verdict": ".", "#command": "^goodputctl probe .*--target=degraded --scenario=chat$",
+		"#verdict": ".", "#command": "^goodputctl probe --url=http://\\S+/v1 --protocol=openai-chat --model=degraded$",
 	} {
 		if text := b.text(selector); !regexp.MustCompile(part).MatchString(text) {
 			t.Errorf("%s has no %s: %q", selector, part, text)
