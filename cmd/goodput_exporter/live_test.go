@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,24 +22,7 @@ import (
 // send makes a request with a body. header holds names and values in turn.
 func send(t *testing.T, method, url, contentType, body string, header ...string) page {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", contentType)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page{resp.StatusCode, resp.Header, string(text)}
+	return exchange(t, method, url, strings.NewReader(body), append([]string{"Content-Type", contentType}, header...)...)
 }
 
 // decoded is the JSON that a daemon answers to a GET.

@@ -152,10 +152,15 @@ type page struct {
 	body   string
 }
 
-// request makes a request. header holds names and values in turn.
+// request makes a request without a body. header holds names and values in turn.
 func request(t *testing.T, method, url string, header ...string) page {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	return exchange(t, method, url, http.NoBody, header...)
+}
+
+func exchange(t *testing.T, method, url string, content io.Reader, header ...string) page {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, content)
 	if err != nil {
 		t.Fatal(err)
 	}

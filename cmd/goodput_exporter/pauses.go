@@ -43,8 +43,9 @@ func (s silences) List() []livepage.Silence {
 		list = append(list, shown(silence))
 	}
 	now := time.Now()
-	for i := range s.config.Load().Maintenance {
-		if m := &s.config.Load().Maintenance[i]; m.Contains(now) {
+	cfg := s.config.Load() // once: a reload in between may have fewer windows
+	for i := range cfg.Maintenance {
+		if m := &cfg.Maintenance[i]; m.Contains(now) {
 			list = append(list, windows(m, now)...)
 		}
 	}

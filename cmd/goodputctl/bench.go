@@ -47,16 +47,7 @@ func benchCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 	cmd.Flag("replay-format", "Form of the trace. Default: told by its first line.").EnumVar(&f.replayFormat, append(workload.TraceFormats(), "")...)
 	cmd.Flag("replay-speed", "How much faster than recorded.").Default("1").Float64Var(&f.replaySpeed)
 	f.registerReports(cmd)
-	return cmd.FullCommand(), f.run
-}
-
-func (f *benchFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
-	code, err := f.bench(ctx, stdout, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "goodputctl bench: %v\n", err)
-		return exitUsage
-	}
-	return code
+	return cmd.FullCommand(), saying(cmd.FullCommand(), f.bench)
 }
 
 func (f *benchFlags) bench(ctx context.Context, stdout, stderr io.Writer) (int, error) {
@@ -143,13 +134,7 @@ func (f *benchFlags) measure(ctx context.Context, l *loader, level load.Level, t
 		return nil, err
 	}
 	f.setLength(&o)
-	var p *progress
-	if f.progress {
-		p = startProgress(stderr, o)
-	}
-	defer p.stop()
-	o.Observe = p.observe
-	run, err := l.do(ctx, asker, o)
+	run, err := l.do(ctx, asker, o, stderr)
 	if err == nil && trace != nil {
 		run.About.Arrivals = replayed
 		run.About.Workload = f.describeReplay(trace)

@@ -136,7 +136,7 @@ func TestBenchCountsAgree(t *testing.T) {
 			good(w, r, time.Millisecond)
 		}
 	})
-	dir, metrics := t.TempDir(), freePort(t)
+	dir, metrics := t.TempDir(), freeAddress(t)
 	scraped := make(chan map[string]int, 1)
 	go func() {
 		defer close(last)
@@ -559,12 +559,4 @@ func TestBenchWithoutAnyAnswerEndsEarly(t *testing.T) {
 	if r.code != 2 || !strings.Contains(r.stderr, "no such key") || served.Load() > 50 {
 		t.Errorf("exit code %d after %d requests: %q", r.code, served.Load(), r.stderr)
 	}
-}
-
-// freePort returns an address of this machine that nobody listened on a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(nil)
-	defer server.Close()
-	return strings.TrimPrefix(server.URL, "http://")
 }

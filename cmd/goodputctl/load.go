@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -233,17 +234,21 @@ func (l *loader) asker() (load.Asker, error) {
 	return load.NewAsker(l.prober, source), nil
 }
 
-// do runs a level and says of whom and of what it was.
-func (l *loader) do(ctx context.Context, asker load.Asker, o load.Options) (*load.Run, error) {
+// do runs a level, tells on stderr how it goes, and says of whom and of what it was.
+func (l *loader) do(ctx context.Context, asker load.Asker, o load.Options, stderr io.Writer) (*load.Run, error) {
+	var p *progress
+	if l.progress {
+		p = startProgress(stderr, o)
+	}
+	defer p.stop()
+	o.Observe = func(rec load.Record, r *probe.Result) {
+		p.observe(rec)
+		if l.metrics != nil {
+			l.metrics.Observe(r)
+		}
+	}
 	if l.metrics != nil {
 		asker = observed{asker, l.metrics}
-		tell := o.Observe
-		o.Observe = func(rec load.Record, r *probe.Result) {
-			l.metrics.Observe(r)
-			if tell != nil {
-				tell(rec, r)
-			}
-		}
 	}
 	run, err := load.Do(ctx, asker, o)
 	if err != nil {

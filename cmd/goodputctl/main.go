@@ -31,6 +31,18 @@ var commands = []command{
 	probeCommand, benchCommand, sweepCommand, compareCommand, mergeCommand, statusCommand, checkConfigCommand, simulateCommand,
 }
 
+// saying returns what runs a command and says on stderr why it could not be carried out.
+func saying(name string, do func(ctx context.Context, stdout, stderr io.Writer) (code int, err error)) func(context.Context, io.Writer, io.Writer) int {
+	return func(ctx context.Context, stdout, stderr io.Writer) int {
+		code, err := do(ctx, stdout, stderr)
+		if err != nil {
+			fmt.Fprintf(stderr, "goodputctl %s: %v\n", name, err)
+			return exitUsage
+		}
+		return code
+	}
+}
+
 func main() {
 	// net/http prints there what servers send unasked, which may repeat credentials.
 	log.SetOutput(io.Discard)

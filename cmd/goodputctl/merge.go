@@ -23,19 +23,10 @@ func mergeCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 	f := &mergeFlags{}
 	cmd.Arg("results", "File of bench --raw.").Required().StringsVar(&f.files)
 	f.registerReports(cmd)
-	return cmd.FullCommand(), f.run
+	return cmd.FullCommand(), saying(cmd.FullCommand(), f.merge)
 }
 
-func (f *mergeFlags) run(_ context.Context, stdout, stderr io.Writer) int {
-	code, err := f.merge(stdout, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "goodputctl merge: %v\n", err)
-		return exitUsage
-	}
-	return code
-}
-
-func (f *mergeFlags) merge(stdout, stderr io.Writer) (int, error) {
+func (f *mergeFlags) merge(_ context.Context, stdout, stderr io.Writer) (int, error) {
 	if err := f.read(); err != nil {
 		return 0, err
 	}

@@ -26,19 +26,10 @@ func probeCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 	f.register(cmd)
 	cmd.Flag("output", "Output: text, or json with one object a line.").Default("text").EnumVar(&f.output, "text", "json")
 	cmd.Flag("count", "Number of probes, one after the other.").Default("1").IntVar(&f.count)
-	return cmd.FullCommand(), f.run
+	return cmd.FullCommand(), saying(cmd.FullCommand(), f.probe)
 }
 
-func (f *probeFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
-	code, err := f.probe(ctx, stdout)
-	if err != nil {
-		fmt.Fprintf(stderr, "goodputctl probe: %v\n", err)
-		return exitUsage
-	}
-	return code
-}
-
-func (f *probeFlags) probe(ctx context.Context, stdout io.Writer) (int, error) {
+func (f *probeFlags) probe(ctx context.Context, stdout, _ io.Writer) (int, error) {
 	if f.count < 1 {
 		return 0, fmt.Errorf("--count=%d: it must be at least 1", f.count)
 	}

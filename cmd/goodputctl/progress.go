@@ -58,7 +58,7 @@ func startProgress(w io.Writer, o load.Options) *progress {
 }
 
 // observe counts a request that has ended.
-func (p *progress) observe(rec load.Record, _ *probe.Result) {
+func (p *progress) observe(rec load.Record) {
 	if p == nil {
 		return
 	}

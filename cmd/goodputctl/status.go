@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -36,16 +35,7 @@ func statusCommand(app *kingpin.Application) (string, func(context.Context, io.W
 	cmd.Flag("http.config.file", "HTTP client configuration as Prometheus has it: credentials, TLS, proxy.").
 		PlaceHolder("FILE").StringVar(&f.httpConfigFile)
 	cmd.Flag("timeout", "Longest time for one answer.").Default("10s").DurationVar(&f.timeout)
-	return cmd.FullCommand(), f.run
-}
-
-func (f *statusFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
-	code, err := f.status(ctx, stdout, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "goodputctl status: %v\n", err)
-		return exitUsage
-	}
-	return code
+	return cmd.FullCommand(), saying(cmd.FullCommand(), f.status)
 }
 
 func (f *statusFlags) status(ctx context.Context, stdout, stderr io.Writer) (int, error) {

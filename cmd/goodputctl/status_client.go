@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,7 +83,7 @@ func (c *statusClient) look(ctx context.Context) look {
 	if err := json.Unmarshal(body, &s); err != nil || s.Version != live.APIVersion || s.Now.IsZero() {
 		return look{err: fmt.Errorf("the answer of %s is no status %s of goodput_exporter but %s", c.url, live.APIVersion, beginOf(body))}
 	}
-	slices.SortStableFunc(s.Series, pressing)
+	slices.SortStableFunc(s.Series, func(a, b live.SeriesStatus) int { return live.Pressing(&a, &b) })
 	l := look{text: string(bytes.TrimSpace(body)), status: &s, err: stale(&s, c.last)}
 	c.last = s.Now
 	return l
@@ -181,25 +180,4 @@ func stale(s *live.Status, last time.Time) error {
 // timeout after it was sent, and its slots may jitter by less than an interval.
 func patience(s *live.SeriesStatus) time.Duration {
 	return time.Duration((max(3*s.Interval, s.Timeout+2*s.Interval) + s.Timeout + s.Interval) * float64(time.Second))
-}
-
-// pressing puts first what somebody must look at first, as the live page does: by state, then what wakes people, then by
-// how fast the budget burns.
-func pressing(a, b live.SeriesStatus) int {
-	state := func(s live.SeriesStatus) int { return slices.Index(live.States, s.State) } // unknown ones first
-	severity := func(s live.SeriesStatus) int {
-		return slices.Index([]live.Severity{live.Critical, live.Warning, ""}, s.Severity)
-	}
-	burn := func(s live.SeriesStatus) float64 {
-		if w := windowOf(&s, burnWindow); w != nil && w.BurnRate != nil {
-			return *w.BurnRate
-		}
-		return 0
-	}
-	return cmp.Or(
-		cmp.Compare(state(a), state(b)),
-		cmp.Compare(severity(a), severity(b)),
-		cmp.Compare(burn(b), burn(a)),
-		strings.Compare(a.Key, b.Key),
-	)
 }

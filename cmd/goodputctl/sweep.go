@@ -48,16 +48,7 @@ func sweepCommand(app *kingpin.Application) (string, func(context.Context, io.Wr
 	cmd.Flag("json", "File for the report as JSON.").StringVar(&f.json)
 	cmd.Flag("html", "File for the report as a page with plots.").StringVar(&f.html)
 	cmd.Flag("svg", "File for the plots alone.").StringVar(&f.svg)
-	return cmd.FullCommand(), f.run
-}
-
-func (f *sweepFlags) run(ctx context.Context, stdout, stderr io.Writer) int {
-	code, err := f.sweep(ctx, stdout, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "goodputctl sweep: %v\n", err)
-		return exitUsage
-	}
-	return code
+	return cmd.FullCommand(), saying(cmd.FullCommand(), f.sweep)
 }
 
 func (f *sweepFlags) sweep(ctx context.Context, stdout, stderr io.Writer) (int, error) {
@@ -140,13 +131,7 @@ func (f *sweepFlags) measure(ctx context.Context, l *loader, level load.Level, s
 		return nil, err
 	}
 	o.Requests, o.Duration = f.requests, f.duration
-	var p *progress
-	if f.progress {
-		p = startProgress(stderr, o)
-	}
-	defer p.stop()
-	o.Observe = p.observe
-	run, err := l.do(ctx, asker, o)
+	run, err := l.do(ctx, asker, o, stderr)
 	if err != nil {
 		return nil, err
 	}

@@ -27,17 +27,6 @@ func program(t *testing.T, variable string) string {
 	return path
 }
 
-// freeAddress returns a loopback address that nothing listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // startServer runs a server until the end of the test, and waits until it answers HTTP requests at all addresses.
 func startServer(t *testing.T, addresses []string, name string, args ...string) {
 	t.Helper()

@@ -110,7 +110,7 @@ func newColumns(q overviewQuery) []columnView {
 
 // sortSeries sorts by a column, and what is equal by how pressing it is.
 func sortSeries(list []*live.SeriesStatus, q overviewQuery) {
-	compare := pressing
+	compare := live.Pressing
 	if i := slices.IndexFunc(columns, func(c column) bool { return c.sort == q.Sort && q.Sort != "" }); i >= 0 {
 		compare = columns[i].compare
 	}
@@ -119,7 +119,7 @@ func sortSeries(list []*live.SeriesStatus, q overviewQuery) {
 		if q.Reverse {
 			n = -n
 		}
-		return cmp.Or(n, pressing(a, b))
+		return cmp.Or(n, live.Pressing(a, b))
 	})
 }
 
@@ -128,7 +128,7 @@ func (c *column) compare(a, b *live.SeriesStatus) int {
 	case c.sort == "series":
 		return strings.Compare(a.Key, b.Key)
 	case c.value == nil:
-		return pressing(a, b)
+		return live.Pressing(a, b)
 	}
 	x, hasX := c.value(a)
 	y, hasY := c.value(b)
@@ -141,23 +141,6 @@ func (c *column) compare(a, b *live.SeriesStatus) int {
 		return cmp.Compare(x, y)
 	}
 	return cmp.Compare(y, x)
-}
-
-// pressing puts first what somebody must look at first: by state, then what wakes people, then by how fast the budget
-// burns.
-func pressing(a, b *live.SeriesStatus) int {
-	x, _ := burn(a)
-	y, _ := burn(b)
-	return cmp.Or(
-		cmp.Compare(slices.Index(live.States, a.State), slices.Index(live.States, b.State)),
-		cmp.Compare(severity(a), severity(b)),
-		cmp.Compare(y, x),
-		strings.Compare(a.Key, b.Key),
-	)
-}
-
-func severity(s *live.SeriesStatus) int {
-	return slices.Index([]live.Severity{live.Critical, live.Warning, ""}, s.Severity)
 }
 
 // filterSeries returns the series that fit every word of a filter. A word name=value fits a label, or one of target,
